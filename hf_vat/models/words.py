@@ -1,0 +1,147 @@
+"""Words of the user's text, and which sub-word tokens belong to them.
+
+One rule for every method and metric. A word is
+
+- a run of letters, digits, combining marks and underscores, with apostrophes and hyphens inside it
+  ("don't", "well-made") and with a point or comma between two digits ("3.5", "1,000");
+- each Han ideograph alone, as texts written with them have no spaces;
+- any other visible symbol alone: punctuation marks, and emoji with all code points that form one picture.
+
+White space, control characters and zero-width characters (except the joiners inside a word) separate words and belong
+to none. Words keep the characters as typed; their spans are offsets in code points into the text, end exclusive.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import regex
+
+_WORD = regex.compile(
+    r"""
+      \p{Han}\p{M}*
+    | [[\p{L}\p{N}\p{M}_]--\p{Han}]
+      (?: [[\p{L}\p{N}\p{M}_\u200c\u200d]--\p{Han}]
+        | ['’\-‐‑] (?=[[\p{L}\p{N}_]--\p{Han}])
+        | (?<=\p{N}) [.,] (?=\p{N})
+      )*
+    | (?![\s\p{Z}\p{C}]) \X
+    """,
+    regex.VERBOSE | regex.VERSION1,
+)
+
+
+class Word(NamedTuple):
+    """A word of a text: the characters as typed, and their span `text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def split_words(text: str) -> list[Word]:
+    """Split a text into words by the rule at the top of this module."""
+    return [Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text)]
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A text as a model sees it, aligned with its words.
+
+    Attributes:
+        text: the text as given.
+        words: all words of the text, also those that the model does not see.
+        input_ids: token ids with special tokens, cut to the maximum length.
+        token_words: for each token the positions in `words` that it covers; empty for special tokens and for tokens
+            outside every word.
+        special: for each token whether it is a special token.
+    """
+
+    text: str
+    words: list[Word]
+    input_ids: list[int]
+    token_words: list[tuple[int, ...]]
+    special: list[bool]
+
+    @cached_property
+    def seen(self) -> list[bool]:
+        """For each word whether at least one of its tokens reaches the model."""
+        covered = {position for positions in self.token_words for position in positions}
+        return [position in covered for position in range(len(self.words))]
+
+    @cached_property
+    def truncated(self) -> int:
+        """Number of words at the end of the text that were cut off (a word cut in the middle is seen)."""
+        last_seen = max((position for positions in self.token_words for position in positions), default=-1)
+        return len(self.words) - 1 - last_seen
+
+    def word_scores(self, token_scores) -> list[float]:
+        """Sum token scores over the tokens of each word.
+
+        A token that covers several words gives each an equal share, so the total over words and special tokens is the
+        total over tokens. Words that the model does not see get 0.
+
+        Args:
+            token_scores: one number for each of `input_ids`.
+        """
+        scores = [0.0] * len(self.words)
+        for score, positions in zip(token_scores, self.token_words, strict=True):
+            for position in positions:
+                scores[position] += float(score) / len(positions)
+        return scores
+
+
+def maximum_length(model, tokenizer) -> int:
+    """Number of tokens, special ones included, that both the tokenizer and the model's positions allow."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    return min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
+
+
+def encode_words(tokenizer, texts: list[str], max_length: int) -> list[EncodedText]:
+    """Tokenize texts and align the tokens with the words of each text by character offsets.
+
+    Args:
+        tokenizer: a fast tokenizer; only these report character offsets.
+        texts: texts exactly as the user wrote them.
+        max_length: tokens to keep, special ones included; see [`maximum_length`].
+
+    Raises:
+        ValueError: if the tokenizer reports no offsets.
+    """
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"{type(tokenizer).__name__} reports no character offsets, so its tokens cannot be matched with words; "
+            "use a fast tokenizer (AutoTokenizer.from_pretrained gives one where it exists)."
+        )
+    if not texts:
+        return []
+    encoded = tokenizer(
+        texts, truncation=True, max_length=max_length, return_offsets_mapping=True, return_special_tokens_mask=True
+    )
+    return [
+        _align(text, ids, offsets, special)
+        for text, ids, offsets, special in zip(
+            texts,
+            encoded["input_ids"],
+            encoded["offset_mapping"],
+            encoded["special_tokens_mask"],
+            strict=True,
+        )
+    ]
+
+
+def _align(text: str, input_ids: list[int], offsets: list[tuple[int, int]], special: list[int]) -> EncodedText:
+    words = split_words(text)
+    token_words: list[tuple[int, ...]] = []
+    first = 0  # words before this one end before the current token; offsets never go back
+    for (start, end), is_special in zip(offsets, special, strict=True):
+        if is_special or start == end:
+            token_words.append(())
+            continue
+        while first < len(words) and words[first].end <= start:
+            first += 1
+        position = first
+        while position < len(words) and words[position].start < end:
+            position += 1
+        token_words.append(tuple(range(first, position)))
+    return EncodedText(text, words, list(input_ids), token_words, [bool(flag) for flag in special])
