@@ -1,0 +1,106 @@
+"""Configuration of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
+
+from typing import Literal
+
+from huggingface_hub.dataclasses import strict
+from transformers import BertConfig
+
+
+@strict
+class BertVATConfig(BertConfig):
+    r"""
+    Configuration of [`BertForVATClassification`]: a [`~transformers.BertConfig`] with what VAT adds.
+
+    The three systems of the paper are settings:
+
+    | system | `pooling` | `bottleneck` |
+    |---|---|---|
+    | BERT-base | `"first"` | `"none"` |
+    | BERT-ATT | `"attention"` | `"none"` |
+    | BERT-VAT | `"attention"` | `"gaussian"` |
+
+    Args:
+        pooling (`str`, *optional*, defaults to `"attention"`):
+            How token vectors become one text vector R: `"attention"` (additive attention over the content tokens),
+            `"first"` (the vector of the first token, [CLS]), `"max"` or `"mean"` (over the content tokens).
+        bottleneck (`str`, *optional*, defaults to `"gaussian"`):
+            `"gaussian"` adds the compressor, z = μ(R) + σ(R) ⊙ ε and a head on z; `"none"` leaves it out.
+            `"gaussian"` needs `pooling="attention"`, since the attention is what the compressor learns.
+        attention_size (`int`, *optional*, defaults to `hidden_size`):
+            Width d_a of the additive attention.
+        latent_size (`int`, *optional*, defaults to `hidden_size`):
+            Width d_z of z.
+        heads (`str`, *optional*, defaults to `"separate"`):
+            The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
+            z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
+            predicts through μ(R) and the head on z.
+        predict_from (`str`, *optional*, defaults to `"learner"`):
+            The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
+            records here the head that was trained last, as the other one is out of date.
+        beta (`float`, *optional*, defaults to 0.1):
+            Weight β ≥ 0 of the compression term.
+        kl_reduction (`str`, *optional*, defaults to `"sum"`):
+            Whether the KL divergence of a text is the `"sum"` over latent dimensions, the divergence of the joint
+            Gaussian, or their `"mean"`, which makes the effective weight β/d_z. With `"sum"` and β ≥ 1 a constant z
+            is optimal.
+        prior (`str`, *optional*, defaults to `"standard"`):
+            Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
+    """
+
+    model_type = "bert_vat"
+    keys_to_ignore_at_inference = (
+        "cross_entropy",
+        "compression",
+        "token_importance",
+        "hidden_states",
+        "attentions",
+    )
+
+    pooling: Literal["attention", "first", "max", "mean"] = "attention"
+    bottleneck: Literal["none", "gaussian"] = "gaussian"
+    attention_size: int | None = None
+    latent_size: int | None = None
+    heads: Literal["separate", "shared", "shared_mean"] = "separate"
+    predict_from: Literal["learner", "compressor"] = "learner"
+    beta: float | int = 0.1
+    kl_reduction: Literal["sum", "mean"] = "sum"
+    prior: Literal["standard", "learned"] = "standard"
+
+    def __post_init__(self, **kwargs):
+        # A plain BERT checkpoint brings model_type="bert", which would hide ours.
+        kwargs.pop("model_type", None)
+        super().__post_init__(**kwargs)
+
+    def validate_vat(self):
+        """Class validator, run at construction.
+
+        Raises:
+            ValueError: naming the setting, its value and what is allowed.
+        """
+        if self.bottleneck == "gaussian" and self.pooling != "attention":
+            raise ValueError(
+                f'bottleneck="gaussian" learns the attention, but pooling="{self.pooling}" has none; '
+                'use pooling="attention" or bottleneck="none".'
+            )
+        if self.bottleneck == "none" and self.predict_from == "compressor":
+            raise ValueError('predict_from="compressor" needs bottleneck="gaussian".')
+        if self.beta < 0:
+            raise ValueError(f"beta={self.beta} must be at least 0.")
+        for name in ("attention_size", "latent_size"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise ValueError(f"{name}={size} must be at least 1, or None for hidden_size ({self.hidden_size}).")
+        if self.heads == "shared" and self.latent_size not in (None, self.hidden_size):
+            raise ValueError(
+                f'heads="shared" reads R and z alike, so latent_size={self.latent_size} must equal '
+                f"hidden_size={self.hidden_size}."
+            )
+        if self.problem_type not in (None, "single_label_classification") or self.num_labels < 2:
+            raise ValueError(
+                f"num_labels={self.num_labels} with problem_type={self.problem_type!r} is not supported: VAT "
+                "classifies each text into one of num_labels >= 2 classes "
+                '(problem_type None or "single_label_classification").'
+            )
+
+
+__all__ = ["BertVATConfig"]

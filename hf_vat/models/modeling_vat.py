@@ -1,0 +1,278 @@
+"""BERT classifiers with the attention and the bottleneck of VAT (Zhou et al., Findings of ACL 2021)."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import BertModel
+from transformers import initialization as init
+from transformers.models.bert.modeling_bert import BertPreTrainedModel
+from transformers.processing_utils import Unpack
+from transformers.utils import ModelOutput
+from transformers.utils import TransformersKwargs
+from transformers.utils.generic import can_return_tuple
+
+from .attention import AdditiveAttention
+from .attention import max_pool
+from .attention import mean_pool
+from .attention import weighted_sum
+from .bottleneck import GaussianBottleneck
+from .configuration_vat import BertVATConfig
+
+
+@dataclass
+class VATClassifierOutput(ModelOutput):
+    """
+    Output of VAT classifiers.
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, returned when `labels` is given):
+            mean(cross_entropy) + β · mean(compression) over the texts with a label.
+        logits (`torch.FloatTensor` of shape `(batch_size, num_labels)`):
+            Scores before the softmax, of the head that `config.predict_from` names.
+        cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
+            Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100.
+        compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
+            Divergence of q(z|R) from the prior in nats, an upper bound on I(Z; R); 0 for the label -100.
+        token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
+            Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
+        hidden_states (`tuple(torch.FloatTensor)`, returned when `output_hidden_states=True`):
+            Hidden states of the encoder's layers.
+        attentions (`tuple(torch.FloatTensor)`, returned when `output_attentions=True`):
+            Self-attention of the encoder's layers, each `(batch_size, heads, sequence_length, sequence_length)`.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+    cross_entropy: torch.FloatTensor | None = None
+    compression: torch.FloatTensor | None = None
+    token_importance: torch.FloatTensor | None = None
+    hidden_states: tuple[torch.FloatTensor, ...] | None = None
+    attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+class ClassificationHead(nn.Module):
+    """MLP with one hidden layer: vector [B, N] -> logits [B, C]."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_labels: int, dropout: float):
+        super().__init__()
+        self.dense = nn.Linear(input_size, hidden_size)
+        self.dropout = nn.Dropout(dropout)
+        self.out_proj = nn.Linear(hidden_size, num_labels)
+
+    def forward(self, vector: torch.Tensor) -> torch.Tensor:
+        return self.out_proj(self.dropout(torch.tanh(self.dense(vector))))
+
+
+class BertForVATClassification(BertPreTrainedModel):
+    """
+    BERT with attention pooling, a learner head on the text vector R and a compressor that predicts from z.
+
+    `from_pretrained` takes checkpoints of this class and plain BERT checkpoints, whose encoder is loaded and whose
+    new layers are initialised. What a training step trains and which loss it gets is the *phase*, see [`set_phase`].
+    """
+
+    config_class = BertVATConfig
+    accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
+
+    def __init__(self, config: BertVATConfig):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.bert = BertModel(config, add_pooling_layer=False)
+        hidden, labels = config.hidden_size, config.num_labels
+        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        compresses = config.bottleneck == "gaussian"
+        latent = config.latent_size or hidden
+        self.attention = (
+            AdditiveAttention(hidden, config.attention_size or hidden) if config.pooling == "attention" else None
+        )
+        self.bottleneck = (
+            GaussianBottleneck(hidden, latent, config.kl_reduction, config.prior == "learned") if compresses else None
+        )
+        self.learner_head = (
+            None if compresses and config.heads == "shared_mean" else ClassificationHead(hidden, hidden, labels, dropout)
+        )
+        self.compressor_head = (
+            ClassificationHead(latent, hidden, labels, dropout) if compresses and config.heads != "shared" else None
+        )
+        self.phase = "joint" if compresses else "finetune"
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module):
+        super()._init_weights(module)
+        if isinstance(module, GaussianBottleneck) and module.prior_mean is not None:
+            init.zeros_(module.prior_mean)
+            init.zeros_(module.prior_log_scale)
+
+    # Phases
+
+    def phase_modules(self, phase: str) -> dict[str, list[nn.Module]]:
+        """Modules that a phase trains, by group: encoder, attention, learner, compressor.
+
+        The phases (the paper's §3; methods of training are in `hf_vat.training`):
+
+        - `finetune`: everything but the compressor, by the learner's cross-entropy (the ATT and base systems);
+        - `joint`: everything, by both cross-entropies and the compression term;
+        - `compress`: attention and compressor, by the compressor's cross-entropy and the compression term;
+        - `learn`: encoder and learner, by the learner's cross-entropy.
+
+        Raises:
+            ValueError: for an unknown phase, or one that needs a compressor where there is none.
+        """
+        if phase not in ("finetune", "joint", "compress", "learn"):
+            raise ValueError(f"phase={phase!r} is unknown; it must be 'finetune', 'joint', 'compress' or 'learn'.")
+        if phase != "finetune" and self.bottleneck is None:
+            raise ValueError(f'phase={phase!r} needs a model with bottleneck="gaussian"; this one has "none".')
+        learner = [self.learner_head]
+        compressor = [self.bottleneck, self.compressor_head]
+        if self.bottleneck is not None and self.config.heads == "shared":
+            compressor = [self.bottleneck, self.learner_head]
+        elif self.bottleneck is not None and self.config.heads == "shared_mean":
+            learner = [self.bottleneck.mean, self.compressor_head]
+        groups = {"encoder": [self.bert], "attention": [self.attention], "learner": learner, "compressor": compressor}
+        trained = {
+            "finetune": ("encoder", "attention", "learner"),
+            "joint": ("encoder", "attention", "learner", "compressor"),
+            "compress": ("attention", "compressor"),
+            "learn": ("encoder", "learner"),
+        }[phase]
+        return {group: [module for module in groups[group] if module is not None] for group in trained}
+
+    def set_phase(self, phase: str) -> None:
+        """Choose what is trained: parameters outside the phase get `requires_grad=False`, so no gradient and no step.
+
+        In `compress` the frozen encoder also stays in eval mode and builds no graph.
+        """
+        trained = {
+            parameter
+            for modules in self.phase_modules(phase).values()
+            for module in modules
+            for parameter in module.parameters()
+        }
+        for parameter in self.parameters():
+            parameter.requires_grad_(parameter in trained)
+        self.phase = phase
+        self.train(self.training)
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        if self.phase == "compress":
+            self.bert.eval()
+        return self
+
+    # Forward
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.LongTensor | None = None,
+        position_ids: torch.LongTensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        special_tokens_mask: torch.Tensor | None = None,
+        labels: torch.LongTensor | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> tuple | VATClassifierOutput:
+        r"""
+        Args:
+            special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
+                1 on special tokens. By default the first and the last token that `attention_mask` admits, which is
+                where a BERT tokenizer puts [CLS] and [SEP] around a text.
+            labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
+                Class ids; -100 leaves a text out of the loss.
+
+        In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
+        """
+        if (kwargs.get("output_attentions") or self.config.output_attentions) and (
+            self.config._attn_implementation != "eager"
+        ):
+            raise ValueError(
+                f"output_attentions=True gives nothing with attn_implementation={self.config._attn_implementation!r}; "
+                'load the model with attn_implementation="eager". (The pooling attention is always in '
+                "token_importance.)"
+            )
+        inputs = input_ids if input_ids is not None else inputs_embeds
+        if attention_mask is None:
+            attention_mask = torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
+        attended = attention_mask.bool()  # [B, T]
+        columns = torch.arange(attended.shape[1], device=attended.device)
+        first = attended.int().argmax(1, keepdim=True)  # [B, 1]
+        last = attended.shape[1] - 1 - attended.flip(1).int().argmax(1, keepdim=True)
+        special = (columns == first) | (columns == last) if special_tokens_mask is None else special_tokens_mask.bool()
+        content = attended & ~special  # [B, T]
+        if position_ids is None:
+            position_ids = (columns - first).clamp(min=0)  # padding on the left does not shift the text
+
+        # In `compress` the encoder is a constant: no graph through it.
+        with torch.no_grad() if self.training and self.phase == "compress" else nullcontext():
+            encoded = self.bert(
+                input_ids,
+                attention_mask=attention_mask,
+                token_type_ids=token_type_ids,
+                position_ids=position_ids,
+                inputs_embeds=inputs_embeds,
+                **kwargs,
+            )
+        hidden = encoded.last_hidden_state  # [B, T, H]
+        importance = None
+        if self.attention is not None:
+            importance = self.attention(hidden, content)  # [B, T]
+            text = weighted_sum(importance, hidden)  # [B, H]
+        elif self.config.pooling == "first":
+            text = hidden.gather(1, first.unsqueeze(-1).expand(-1, 1, hidden.shape[-1])).squeeze(1)
+        else:
+            text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)
+
+        logits, cross_entropy, compression, loss = self._heads(text, labels)
+        return VATClassifierOutput(
+            loss=loss,
+            logits=logits,
+            cross_entropy=cross_entropy,
+            compression=compression,
+            token_importance=importance,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
+        )
+
+    def _heads(self, text: torch.Tensor, labels: torch.Tensor | None):
+        """Logits [B, C] of the predicting head, cross-entropy [B], compression [B] and loss of the phase."""
+        predicting = self.config.predict_from
+        in_loss = {"finetune": {"learner"}, "learn": {"learner"}, "compress": {"compressor"}}.get(
+            self.phase, {"learner", "compressor"}
+        )
+        if not self.training:
+            in_loss = {predicting}
+        by_head, divergence = {}, None
+        if predicting == "learner" or "learner" in in_loss:
+            if self.learner_head is not None:
+                by_head["learner"] = self.learner_head(text)
+            else:
+                by_head["learner"] = self.compressor_head(self.bottleneck.mean(text))
+        if predicting == "compressor" or "compressor" in in_loss:
+            z, divergence = self.bottleneck(text)
+            by_head["compressor"] = (self.compressor_head or self.learner_head)(z)
+        if labels is None:
+            return by_head[predicting], None, None, None
+
+        if labels.is_floating_point() or labels.dim() != 1:
+            raise ValueError(
+                f"labels of type {labels.dtype} and shape {tuple(labels.shape)} are not class ids: pass integers of "
+                f"shape (batch_size,) from 0 to {self.num_labels - 1}, or -100 to leave a text out."
+            )
+        labelled = labels != -100
+        count = labelled.sum().clamp(min=1)
+        cross_entropy = sum(
+            nn.functional.cross_entropy(by_head[head].float(), labels, reduction="none") for head in sorted(in_loss)
+        )
+        loss = cross_entropy.sum() / count
+        compression = None
+        if "compressor" in in_loss:
+            compression = divergence * labelled
+            loss = loss + self.config.beta * compression.sum() / count
+        return by_head[predicting], cross_entropy, compression, loss
+
+
+__all__ = ["BertForVATClassification", "VATClassifierOutput"]
