@@ -1,5 +1,6 @@
 """Configuration of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
 
+from typing import ClassVar
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
@@ -48,13 +49,13 @@ class BertVATConfig(BertConfig):
     """
 
     model_type = "bert_vat"
-    keys_to_ignore_at_inference = (
+    keys_to_ignore_at_inference: ClassVar[list[str]] = [
         "cross_entropy",
         "compression",
         "token_importance",
         "hidden_states",
         "attentions",
-    )
+    ]
 
     pooling: Literal["attention", "first", "max", "mean"] = "attention"
     bottleneck: Literal["none", "gaussian"] = "gaussian"

@@ -75,6 +75,7 @@ class BertForVATClassification(BertPreTrainedModel):
 
     config_class = BertVATConfig
     accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
+    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # other heads of plain BERT checkpoints
 
     def __init__(self, config: BertVATConfig):
         super().__init__(config)
@@ -97,6 +98,7 @@ class BertForVATClassification(BertPreTrainedModel):
             ClassificationHead(latent, hidden, labels, dropout) if compresses and config.heads != "shared" else None
         )
         self.phase = "joint" if compresses else "finetune"
+        self.label_smoothing = 0.0
         self.post_init()
 
     @torch.no_grad()
@@ -265,7 +267,10 @@ class BertForVATClassification(BertPreTrainedModel):
         labelled = labels != -100
         count = labelled.sum().clamp(min=1)
         cross_entropy = sum(
-            nn.functional.cross_entropy(by_head[head].float(), labels, reduction="none") for head in sorted(in_loss)
+            nn.functional.cross_entropy(
+                by_head[head].float(), labels, reduction="none", label_smoothing=self.label_smoothing
+            )
+            for head in sorted(in_loss)
         )
         loss = cross_entropy.sum() / count
         compression = None

@@ -1,0 +1,62 @@
+"""Training arguments of VAT."""
+
+from dataclasses import dataclass, field
+
+from transformers import TrainingArguments
+
+
+@dataclass
+class VATTrainingArguments(TrainingArguments):
+    r"""
+    [`~transformers.TrainingArguments`] with the phases of VAT. Only what is new:
+
+    Args:
+        start (`str`, *optional*, defaults to `"joint"`):
+            First phase: `"joint"` trains learner and compressor together, `"finetune"` the learner alone (the paper's
+            iteration 0, an ATT model).
+        start_epochs (`int`, *optional*, defaults to 2):
+            Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`.
+        compress_epochs (`int`, *optional*, defaults to 1):
+            Epochs of a compressor phase.
+        learn_epochs (`int`, *optional*, defaults to 1):
+            Epochs of a learner phase.
+        compressor_learning_rate (`float`, *optional*, defaults to 1e-3):
+            Peak learning rate of everything on top of the encoder (attention, compressor, heads). These are new
+            parameters: at the encoder's `learning_rate` they would hardly move.
+        predict_from (`str`, *optional*, defaults to `"auto"`):
+            Head that evaluation and the saved model use: `"auto"` is the one that the current phase trains, as the
+            other one is out of date; `"learner"` or `"compressor"` force one.
+        attention_probe_size (`int`, *optional*, defaults to 32):
+            Number of training texts on which each log record measures how far the phase has moved the attention.
+
+    Defaults that differ from the base class: `logging_nan_inf_filter` is off, since training stops at a loss that is
+    not finite; `ddp_find_unused_parameters` is on, since phases leave parameters unused.
+    """
+
+    start: str = field(
+        default="joint",
+        metadata={
+            "help": "First phase: learner and compressor together, or the learner alone.",
+            "choices": ["joint", "finetune"],
+        },
+    )
+    start_epochs: int = field(default=2, metadata={"help": "Epochs of the first phase."})
+    compress_epochs: int = field(default=1, metadata={"help": "Epochs of a compressor phase."})
+    learn_epochs: int = field(default=1, metadata={"help": "Epochs of a learner phase."})
+    compressor_learning_rate: float = field(
+        default=1e-3, metadata={"help": "Peak learning rate of attention, compressor and heads."}
+    )
+    predict_from: str = field(
+        default="auto",
+        metadata={
+            "help": "Head to predict with: the one trained last, or always the same.",
+            "choices": ["auto", "learner", "compressor"],
+        },
+    )
+    attention_probe_size: int = field(
+        default=32, metadata={"help": "Training texts on which the movement of the attention is measured."}
+    )
+    logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
+    ddp_find_unused_parameters: bool | None = field(
+        default=True, metadata={"help": "Keep on: phases leave parameters unused."}
+    )

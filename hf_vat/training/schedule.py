@@ -1,0 +1,53 @@
+"""Which phase an epoch belongs to."""
+
+from dataclasses import dataclass
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class PhaseSchedule:
+    """Start phase, then compress and learn in turn: a pure function of the epoch, so that resuming needs no memory.
+
+    Args:
+        start: `"joint"` or `"finetune"` (the paper's reading, iteration 0); see
+            [`~hf_vat.BertForVATClassification.phase_modules`].
+        start_epochs: epochs of the start phase, at least 0.
+        compress_epochs: epochs of each compressor phase, at least 1.
+        learn_epochs: epochs of each learner phase, at least 1.
+        alternates: false for models without a bottleneck, which stay in `finetune`.
+
+    Raises:
+        InputError: if a number of epochs is too small.
+    """
+
+    start: str
+    start_epochs: int
+    compress_epochs: int
+    learn_epochs: int
+    alternates: bool = True
+
+    def __post_init__(self):
+        for name, minimum in (("start_epochs", 0), ("compress_epochs", 1), ("learn_epochs", 1)):
+            value = getattr(self, name)
+            if value < minimum:
+                raise InputError(f"{name}={value} must be at least {minimum}.")
+
+    def phase(self, epoch: int) -> str:
+        """The phase of an epoch, counted from 0."""
+        return self._locate(epoch)[0]
+
+    def begins(self, epoch: int) -> bool:
+        """Whether a phase begins with this epoch."""
+        return self._locate(epoch)[1] == 0
+
+    def _locate(self, epoch: int) -> tuple[str, int]:
+        """The phase of an epoch, and the number of epochs of that phase before it."""
+        if not self.alternates:
+            return "finetune", epoch
+        if epoch < self.start_epochs:
+            return self.start, epoch
+        place = (epoch - self.start_epochs) % (self.compress_epochs + self.learn_epochs)
+        if place < self.compress_epochs:
+            return "compress", place
+        return "learn", place - self.compress_epochs

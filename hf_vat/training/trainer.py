@@ -1,0 +1,295 @@
+"""Trainer that alternates learner and compressor phases."""
+
+import json
+import os
+from collections import defaultdict
+
+import torch
+from transformers import Trainer, TrainerCallback
+from transformers.trainer_utils import get_last_checkpoint
+
+from ..errors import InputError
+from ..inference import evaluation_mode
+from .arguments import VATTrainingArguments
+from .attention_shift import jensen_shannon, normalised_entropy
+from .interrupt import StopOnInterrupt
+from .schedule import PhaseSchedule
+
+STATE_NAME = "vat_state.json"
+
+
+class VATTrainer(Trainer):
+    """
+    [`~transformers.Trainer`] for VAT classifiers: everything works as there, and each epoch belongs to a phase.
+
+    The phase of an epoch follows from [`PhaseSchedule`] alone. The optimizer holds all parameters from the start;
+    parameters outside the phase get no gradient and therefore do not move. Each log record carries `cross_entropy`
+    and `compression` (nats; their sum with weight `beta` is `loss`), `phase`, `attention_entropy` (normalised, 0 to 1)
+    and `attention_jsd` (nats; between the attention now and at the beginning of the phase). Evaluation uses the head
+    that the phase trains and adds the same measures with the prefix of its metrics.
+
+    With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it.
+    A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
+    raises `KeyboardInterrupt`.
+
+    Raises:
+        InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
+            cannot be combined with phases.
+        FloatingPointError: in training, if the loss is not finite, naming step, phase and component.
+    """
+
+    args: VATTrainingArguments
+
+    # The models' losses are means over a batch: the Trainer divides them by the accumulation steps.
+    loss_is_scaled_for_ga = False
+
+    def __init__(self, model=None, args: VATTrainingArguments | None = None, *trainer_args, **kwargs):
+        if args is not None and not isinstance(args, VATTrainingArguments):
+            raise InputError(f"args is a {type(args).__name__}; VATTrainer needs VATTrainingArguments.")
+        if kwargs.get("compute_loss_func") is not None:
+            raise InputError("compute_loss_func would replace the losses of the phases; VATTrainer does not take it.")
+        super().__init__(model, args or VATTrainingArguments(), *trainer_args, **kwargs)
+        if not hasattr(self.model, "phase_modules"):
+            raise InputError(
+                f"{type(self.model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
+                "BertForVATClassification.from_pretrained(...)."
+            )
+        alternates = self.model.config.bottleneck != "none"
+        if not alternates and self.args.predict_from == "compressor":
+            raise InputError('predict_from="compressor" needs a model with bottleneck="gaussian".')
+        self.schedule = PhaseSchedule(
+            self.args.start, self.args.start_epochs, self.args.compress_epochs, self.args.learn_epochs, alternates
+        )
+        _check_labels(self.train_dataset, "training", self.model.config)
+        for dataset in self.eval_dataset.values() if isinstance(self.eval_dataset, dict) else [self.eval_dataset]:
+            _check_labels(dataset, "evaluation", self.model.config)
+        # Every loss goes through the model's heads, so smoothing must happen there too.
+        self.model.label_smoothing = self.args.label_smoothing_factor
+        self.label_smoother = None
+        self._owns_optimizer = self.optimizer is None
+        self._parts: dict[str, defaultdict[str, float]] = {
+            "train": defaultdict(float),
+            "eval": defaultdict(float),
+        }
+        self._probe_reference: torch.Tensor | None = None
+        self._interrupt = StopOnInterrupt()
+        self.add_callback(self._interrupt)
+        self.add_callback(_PhaseCallback(self))
+
+    # Training
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
+        if self._owns_optimizer:
+            self.optimizer = None
+        self._probe_reference = None
+        self._parts["train"].clear()
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
+            if resume_from_checkpoint is None:
+                raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir}.")
+        if isinstance(resume_from_checkpoint, (str, os.PathLike)):
+            self._restore(resume_from_checkpoint)
+        try:
+            output = super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
+        finally:
+            self._interrupt.restore()
+            self.model.requires_grad_(True)
+        if self._interrupt.interrupted:
+            raise KeyboardInterrupt(f"Training stopped at step {self.state.global_step}; a checkpoint is saved.")
+        return output
+
+    def create_optimizer(self, model=None):
+        """The stock optimizer over all parameters, with `compressor_learning_rate` for what is not the encoder's."""
+        opt_model = self.model if model is None else model
+        if self.optimizer is None:
+            # Parameters that the last phase of an earlier run froze belong in too.
+            opt_model.requires_grad_(True)
+            encoder_prefix = f"{self.model.base_model_prefix}."
+            decay = set(self.get_decay_parameter_names(opt_model))
+            groups: dict[tuple[bool, bool], list] = {}
+            for name, parameter in opt_model.named_parameters():
+                key = (name.removeprefix("module.").startswith(encoder_prefix), name in decay)
+                groups.setdefault(key, []).append(parameter)
+            parameter_groups = [
+                {
+                    "params": parameters,
+                    "lr": self.args.learning_rate if in_encoder else self.args.compressor_learning_rate,
+                    "weight_decay": self.args.weight_decay if decays else 0.0,
+                }
+                for (in_encoder, decays), parameters in groups.items()
+            ]
+            optimizer_class, optimizer_kwargs = self.get_optimizer_cls_and_kwargs(self.args, opt_model)
+            self.optimizer = optimizer_class(parameter_groups, **optimizer_kwargs)
+        return self.optimizer
+
+    def enter_epoch(self, epoch: int) -> None:
+        """Put the model into the phase of an epoch; called at its beginning."""
+        phase = self.schedule.phase(epoch)
+        self.model.set_phase(phase)
+        if not any(parameter.requires_grad for parameter in self.model.parameters()):
+            raise InputError(f"The phase {phase!r} has no parameter to train.")
+        fresh = "compressor" if phase == "compress" else "learner"
+        self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
+        in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
+        if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
+            self._probe_reference = self._probe_attention()
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        if model.training:
+            if not torch.isfinite(loss):
+                raise FloatingPointError(self._describe_divergence(outputs))
+            # As the Trainer averages the loss: over micro-batches, then over steps.
+            self._collect("train", inputs["labels"], outputs, 1 / self.current_gradient_accumulation_steps)
+        elif "labels" in inputs:
+            self._collect("eval", inputs["labels"], outputs, len(inputs["labels"]))
+        return (loss, outputs) if return_outputs else loss
+
+    def _collect(self, split: str, labels: torch.Tensor, outputs, weight: float) -> None:
+        labelled = (labels != -100).sum().clamp(min=1)
+        parts = self._parts[split]
+        parts["weight"] += weight
+        parts["cross_entropy"] += outputs.cross_entropy.detach().sum() / labelled * weight
+        if outputs.compression is not None:
+            parts["compression"] += outputs.compression.detach().sum() / labelled * weight
+        if outputs.token_importance is not None:
+            parts["attention_entropy"] += normalised_entropy(outputs.token_importance.detach()).mean() * weight
+
+    def _mean_parts(self, split: str) -> dict[str, float]:
+        """Means since the last call over batches and processes, and the phase's β."""
+        parts = self._parts[split]
+        names = ["weight", "cross_entropy"]
+        if self.schedule.alternates:
+            names.append("compression")
+        if self.model.config.pooling == "attention":
+            names.append("attention_entropy")
+        sums = torch.stack([torch.as_tensor(float(parts[name]), dtype=torch.float64) for name in names])
+        parts.clear()
+        sums = self.accelerator.reduce(sums.to(self.args.device, torch.float32), "sum").tolist()
+        means = {name: total / max(sums[0], 1e-12) for name, total in zip(names[1:], sums[1:], strict=True)}
+        if self.schedule.alternates:
+            means["beta"] = float(self.model.config.beta)
+        return means
+
+    def log(self, logs, start_time=None):
+        logs["phase"] = self.model.phase
+        if "loss" in logs:
+            logs.update(self._mean_parts("train"))
+            if self._probe_reference is not None:
+                logs["attention_jsd"] = jensen_shannon(self._probe_reference, self._probe_attention()).mean().item()
+        super().log(logs, start_time)
+
+    def evaluation_loop(self, dataloader, description, *args, metric_key_prefix="eval", **kwargs):
+        if not len(dataloader.dataset):
+            raise InputError("The evaluation set is empty.")
+        self._parts["eval"].clear()
+        output = super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs)
+        if f"{metric_key_prefix}_loss" in output.metrics:
+            means = self._mean_parts("eval")
+            output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
+        return output
+
+    def _probe_attention(self) -> torch.Tensor | None:
+        """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
+        if self.model.config.pooling != "attention" or self.train_dataset is None:
+            return None
+        size = min(self.args.attention_probe_size, len(self.train_dataset))
+        collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
+        batch = self._prepare_inputs(collate([self.train_dataset[position] for position in range(size)]))
+        batch.pop("labels", None)
+        with evaluation_mode(self.model), torch.no_grad(), self.compute_loss_context_manager():
+            return self.model(**batch).token_importance.double().cpu()
+
+    def _describe_divergence(self, outputs) -> str:
+        components = {name: getattr(outputs, name) for name in ("cross_entropy", "compression", "token_importance")}
+        broken = [
+            name for name, value in components.items() if value is not None and not torch.isfinite(value).all()
+        ] or ["loss"]
+        return (
+            f"The loss is not finite at step {self.state.global_step + 1} in phase {self.model.phase!r}: "
+            f"{', '.join(broken)}. Lower learning_rate ({self.args.learning_rate}) or compressor_learning_rate "
+            f"({self.args.compressor_learning_rate}), or resume from the last checkpoint."
+        )
+
+    # Checkpoints
+
+    def _settings(self) -> dict:
+        """What must agree between a checkpoint and the run that resumes it."""
+        config = self.model.config
+        names = ("model_type", "pooling", "bottleneck", "heads", "num_labels")
+        schedule = {
+            name: getattr(self.schedule, name) for name in ("start", "start_epochs", "compress_epochs", "learn_epochs")
+        }
+        return {name: getattr(config, name) for name in names} | (schedule if self.schedule.alternates else {})
+
+    def _save_checkpoint(self, model, trial):
+        # Written first: rotation and "best model" bookkeeping follow in the base class.
+        folder = os.path.join(self._get_output_dir(trial), f"checkpoint-{self.state.global_step}")
+        if self.args.should_save:
+            os.makedirs(folder, exist_ok=True)
+            reference = None if self._probe_reference is None else self._probe_reference.tolist()
+            with open(os.path.join(folder, STATE_NAME), "w", encoding="utf-8") as file:
+                json.dump({"settings": self._settings(), "attention_probe": reference}, file)
+        super()._save_checkpoint(model, trial)
+
+    def _restore(self, checkpoint: str) -> None:
+        """Check a checkpoint's settings against ours and take over its attention probe."""
+        path = os.path.join(checkpoint, STATE_NAME)
+        if not os.path.isfile(path):
+            raise InputError(f"{checkpoint} is not a checkpoint of VATTrainer: it has no {STATE_NAME}.")
+        with open(path, encoding="utf-8") as file:
+            state = json.load(file)
+        ours = self._settings()
+        different = [
+            f"{name} was {state['settings'].get(name)!r} and is {ours.get(name)!r}"
+            for name in sorted(ours.keys() | state["settings"].keys())
+            if state["settings"].get(name) != ours.get(name)
+        ]
+        if different:
+            raise InputError(
+                f"{checkpoint} cannot be resumed with other settings: {'; '.join(different)}. Use the settings it was "
+                "made with, or start a new run in another output_dir."
+            )
+        if state["attention_probe"] is not None:
+            self._probe_reference = torch.tensor(state["attention_probe"], dtype=torch.float64)
+
+    def _load_best_model(self):
+        super()._load_best_model()
+        # The weights alone do not tell which head gave the best score.
+        best = type(self.model.config).from_pretrained(self.state.best_model_checkpoint)
+        self.model.config.predict_from = best.predict_from
+
+
+class _PhaseCallback(TrainerCallback):
+    """Enters the phase of each epoch, and logs at its end so that no record mixes two phases."""
+
+    def __init__(self, trainer: VATTrainer):
+        self.trainer = trainer
+
+    def on_epoch_begin(self, args, state, control, **kwargs):
+        self.trainer.enter_epoch(int(state.epoch + 1e-6))
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        if args.logging_strategy != "no":
+            control.should_log = True
+        return control
+
+
+def _check_labels(dataset, name: str, config) -> None:
+    """Check the label column of a map-style dataset once, before the first step.
+
+    Raises:
+        InputError: if there is none, or naming the first label outside the classes and its row (counted from 0).
+    """
+    columns = getattr(dataset, "column_names", None)
+    if columns is None or not len(dataset):
+        return
+    label_column = next((column for column in ("labels", "label", "label_ids") if column in columns), None)
+    if label_column is None:
+        raise InputError(f"The {name} set has no column 'labels' or 'label'; its columns are {columns}.")
+    for row, label in enumerate(dataset[label_column]):
+        if not isinstance(label, int) or not (0 <= label < config.num_labels or label == -100):
+            raise InputError(
+                f"The {name} set has the label {label!r} in row {row} of column {label_column!r}; labels must be whole "
+                f"numbers from 0 to {config.num_labels - 1} (or -100 to leave a text out of the loss)."
+            )

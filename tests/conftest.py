@@ -1,0 +1,112 @@
+"""Tiny models, tokenizers and data sets that every test can build in milliseconds, without network."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_DATASETS_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import BertTokenizerFast, set_seed
+
+from hf_vat import BertForVATClassification, BertVATConfig
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+POSITIVE = ["good", "great", "superb", "lovely"]
+NEGATIVE = ["bad", "awful", "boring", "dull"]
+NEUTRAL = ["a", "the", "film", "movie", "plot", "actor", "very", "scene", "and", "it", "is", "un", "##believ", "##able"]
+VOCABULARY = SPECIAL + POSITIVE + NEGATIVE + NEUTRAL + list(".,!?'-")
+
+SYSTEMS = {
+    "base": {"pooling": "first", "bottleneck": "none"},
+    "max": {"pooling": "max", "bottleneck": "none"},
+    "mean": {"pooling": "mean", "bottleneck": "none"},
+    "att": {"pooling": "attention", "bottleneck": "none"},
+    "vat": {"pooling": "attention", "bottleneck": "gaussian"},
+    "vat_shared": {"bottleneck": "gaussian", "heads": "shared"},
+    "vat_shared_mean": {"bottleneck": "gaussian", "heads": "shared_mean"},
+    "vat_learned_prior": {"bottleneck": "gaussian", "prior": "learned", "kl_reduction": "mean"},
+}
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    tokenizer = BertTokenizerFast(vocab={word: position for position, word in enumerate(VOCABULARY)})
+    assert len(tokenizer) == len(VOCABULARY)
+    assert tokenizer.convert_tokens_to_ids("good") != tokenizer.unk_token_id
+    return tokenizer
+
+
+def tiny_config(**settings) -> BertVATConfig:
+    defaults = {
+        "vocab_size": len(VOCABULARY),
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 32,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "num_labels": 2,
+    }
+    return BertVATConfig(**(defaults | settings))
+
+
+@pytest.fixture
+def make_model():
+    """Build a tiny model of a system, e.g. make_model("vat", beta=1.0); the same weights each time."""
+
+    def make(system: str = "vat", **settings) -> BertForVATClassification:
+        with torch.random.fork_rng():
+            set_seed(0)
+            # Weights ten times the usual, so that the outputs of an untrained model differ visibly between texts.
+            config = tiny_config(**(SYSTEMS[system] | {"initializer_range": 0.2} | settings))
+            return BertForVATClassification(config)
+
+    return make
+
+
+@pytest.fixture
+def make_dataset(tokenizer):
+    """Tokenized texts in which one polar word decides the label: columns text, label, input_ids, attention_mask."""
+
+    def make(size: int, seed: int = 0, length: int = 8) -> Dataset:
+        generator = torch.Generator().manual_seed(seed)
+
+        def pick(words):
+            return words[int(torch.randint(len(words), (), generator=generator))]
+
+        texts, labels = [], []
+        for row in range(size):
+            label = row % 2
+            words = [pick(NEUTRAL[:11]) for _ in range(int(torch.randint(3, length, (), generator=generator)))]
+            words.insert(
+                int(torch.randint(len(words) + 1, (), generator=generator)), pick(POSITIVE if label else NEGATIVE)
+            )
+            texts.append(" ".join(words))
+            labels.append(label)
+        encoded = tokenizer(texts)
+        return Dataset.from_dict(
+            {
+                "text": texts,
+                "label": labels,
+                "input_ids": encoded["input_ids"],
+                "attention_mask": encoded["attention_mask"],
+            }
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"needs the data sets in {SHARED_DATA}")
+    return SHARED_DATA
