@@ -1,0 +1,36 @@
+"""The `evaluate` modules of this package, loaded from the installed package without a network.
+
+aopc = hf_vat.metrics.load("aopc")
+aopc = evaluate.load(hf_vat.metrics.path("aopc"))
+"""
+
+from pathlib import Path
+
+import evaluate
+
+from hf_vat.errors import InputError
+
+NAMES = ("aopc", "post_hoc_accuracy")
+
+
+def load(name: str) -> evaluate.Metric:
+    """Load a module; its inputs stay in memory, so that processes which share a cache folder cannot meet in a file.
+
+    Every process that calls `compute` gets the result for what it added itself.
+
+    Raises:
+        InputError: if there is no such module.
+        OSError: if `evaluate` cannot write its copy of the module's code; set `HF_HOME` to a folder that can be written.
+    """
+    return evaluate.load(path(name), keep_in_memory=True)
+
+
+def path(name: str) -> str:
+    """The folder of a module, for `evaluate.load(path)` with options, or to upload as a Space.
+
+    Raises:
+        InputError: if there is no such module.
+    """
+    if name not in NAMES:
+        raise InputError(f"There is no metric {name!r}; there are {', '.join(NAMES)}.")
+    return str(Path(__file__).parent / name)

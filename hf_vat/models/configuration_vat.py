@@ -67,9 +67,32 @@ class BertVATConfig(BertConfig):
     kl_reduction: Literal["sum", "mean"] = "sum"
     prior: Literal["standard", "learned"] = "standard"
 
+    @classmethod
+    def from_dict(cls, config_dict, **kwargs):
+        # What the caller says about labels replaces a checkpoint's names and their inverse together.
+        number = len(config_dict.get("id2label") or ())
+        if "id2label" in kwargs or "label2id" in kwargs or kwargs.get("num_labels", number) != number:
+            settings = ("num_labels", "id2label", "label2id")
+            given = {name: kwargs.pop(name) for name in settings if name in kwargs}
+            config_dict = {key: value for key, value in config_dict.items() if key not in settings} | given
+        return super().from_dict(config_dict, **kwargs)
+
     def __post_init__(self, **kwargs):
         # A plain BERT checkpoint brings model_type="bert", which would hide ours.
         kwargs.pop("model_type", None)
+        num_labels = kwargs.get("num_labels")
+        if self.id2label is None and self.label2id is not None:
+            self.id2label = {position: name for name, position in self.label2id.items()}
+        if self.id2label is not None:
+            names = {int(key): str(name) for key, name in self.id2label.items()}
+            if num_labels is not None and num_labels != len(names):
+                raise ValueError(f"num_labels={num_labels} disagrees with the {len(names)} names in id2label={names}.")
+            inverse = {name: key for key, name in names.items()}
+            if sorted(names) != list(range(len(names))) or len(inverse) != len(names):
+                raise ValueError(f"id2label={names} must give each class from 0 to {len(names) - 1} a name of its own.")
+            if self.label2id is not None and self.label2id != inverse:
+                raise ValueError(f"label2id={self.label2id} is not the inverse of id2label={names}.")
+            self.label2id = inverse
         super().__post_init__(**kwargs)
 
     def validate_vat(self):

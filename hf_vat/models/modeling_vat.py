@@ -101,6 +101,29 @@ class BertForVATClassification(BertPreTrainedModel):
         self.label_smoothing = 0.0
         self.post_init()
 
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, ignore_mismatched_sizes: bool = False, **kwargs):
+        """As in transformers; a checkpoint with other classes or sizes is refused by naming its layers.
+
+        Raises:
+            ValueError: naming each layer that does not fit, its size in the checkpoint and in the model.
+        """
+        # Loaded leniently first, since the base class's error names neither layers nor sizes.
+        wants_info = kwargs.pop("output_loading_info", False)
+        model, info = super().from_pretrained(
+            pretrained_model_name_or_path, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
+        )
+        if info["mismatched_keys"] and not ignore_mismatched_sizes:
+            layers = "; ".join(
+                f"{name} is {tuple(stored)} in the checkpoint and {tuple(wanted)} in the model"
+                for name, stored, wanted in sorted(info["mismatched_keys"])
+            )
+            raise ValueError(
+                f"{pretrained_model_name_or_path} does not fit the configuration (num_labels={model.num_labels}): "
+                f"{layers}. Pass ignore_mismatched_sizes=True to initialise these layers anew."
+            )
+        return (model, info) if wants_info else model
+
     @torch.no_grad()
     def _init_weights(self, module):
         super()._init_weights(module)

@@ -1,0 +1,505 @@
+"""Text classification data from the Hub or from local files: one `DatasetDict`, one label map, texts as written.
+
+CSV, TSV and JSON lines are read here and not by `datasets`, whose readers guess types for each file: "007" would become
+7, and the words "None" and "NA" missing values. Hub data sets and Parquet files have types of their own.
+"""
+
+import csv
+import io
+import json
+import logging
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
+from datasets.exceptions import DatasetsError
+
+from hf_vat.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+_SPLIT_NAMES = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test",),
+}
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?")
+_WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl or .parquet)"
+
+
+@dataclass
+class DataArguments:
+    """Where the texts and labels come from: either `dataset_name`, or one to three files. For `HfArgumentParser`."""
+
+    dataset_name: str | None = field(
+        default=None,
+        metadata={"help": "Data set on the Hub, or a local folder with files such as train.csv, dev.csv, test.csv."},
+    )
+    dataset_config_name: str | None = field(
+        default=None, metadata={"help": "Configuration of the data set on the Hub, e.g. 'sst2' of 'nyu-mll/glue'."}
+    )
+    dataset_revision: str | None = field(
+        default=None,
+        metadata={"help": "Branch, tag or commit of the data set on the Hub; pin it for exact repetition."},
+    )
+    train_file: str | None = field(
+        default=None, metadata={"help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), or .parquet."}
+    )
+    validation_file: str | None = field(
+        default=None, metadata={"help": "Validation data; if there is none, a share of the training data is held out."}
+    )
+    test_file: str | None = field(default=None, metadata={"help": "Test data."})
+    text_column: str | None = field(
+        default=None,
+        metadata={
+            "help": "Column with the texts. Default: 'text'; if there is no such column, the only one beside the label "
+            "that holds words."
+        },
+    )
+    label_column: str = field(default="label", metadata={"help": "Column with the class names or class ids."})
+    encoding: str = field(default="utf-8", metadata={"help": "Encoding of CSV, TSV and JSON files, e.g. 'latin-1'."})
+    drop_empty: bool = field(
+        default=False, metadata={"help": "Leave out rows without a text or a label, which are an error otherwise."}
+    )
+    validation_share: float = field(
+        default=0.1,
+        metadata={
+            "help": "Share of each class of the training data to hold out if there is no validation data; 0: none."
+        },
+    )
+    data_seed: int = field(default=42, metadata={"help": "Seed for the held-out rows and for the samples."})
+    max_train_samples: int | None = field(
+        default=None, metadata={"help": "Train on a random sample of at most this many rows."}
+    )
+    max_eval_samples: int | None = field(
+        default=None, metadata={"help": "Use a random sample of at most this many rows of validation and of test data."}
+    )
+
+
+def load_text_classification(args: DataArguments, label_names: Sequence[str] | None = None) -> DatasetDict:
+    """Load texts and labels, with one label map for all splits.
+
+    The label map is `label_names` if given; else the names and order of the training split's `ClassLabel` column, as
+    many Hub data sets have it; else the labels that occur in the training split, sorted (numbers by value). Labels are
+    compared by name, without the white space around them; 1.0 is read as 1 if all labels of the split are whole
+    numbers. If `label_names` are given and none is a number, the ids 0, 1, … in a file are positions in them.
+
+    Texts are the exact strings of the data. A Hub data set's test or validation split in which no row is labelled (as
+    in GLUE) is left out with a warning.
+
+    Args:
+        args: the source of the data and the columns.
+        label_names: the class names of a model, in the order of its ids; needed where there is no training split.
+
+    Returns:
+        Those of the splits "train", "validation" and "test" that the source has, and "validation" held out from "train"
+        if the source has none. The columns are `text` (string) and `label` (`ClassLabel`).
+
+    Raises:
+        InputError: if the data cannot be found or read, a text or label is missing (unless `drop_empty`), a label is
+            unknown, negative or neither a name nor a whole number, or all training rows have the same label. Rows are
+            counted from 1, without the header.
+    """
+    _check_arguments(args)
+    sources = _read_sources(args)
+    if label_names is None and "train" not in sources:
+        raise InputError(
+            f"There is no training split to take the class names from, only {_listed(sources)}. Give a training split, "
+            "or the class names of the model."
+        )
+    first = next(iter(sources.values()))
+    text_column = args.text_column or _find_text_column(first, args.label_column)
+    rows = {split: _labelled_rows(source, text_column, args) for split, source in sources.items()}
+
+    if label_names is not None:
+        names = list(label_names)
+    else:
+        names = sources["train"].class_names or _sorted_names({row.label for row in rows["train"]})
+    ids = {name: position for position, name in enumerate(names)}
+    if label_names is not None and not any(_NUMBER.fullmatch(name) for name in names):
+        ids |= {str(position): position for position in range(len(names))}
+    splits = DatasetDict({split: _encode(sources[split].origin, rows[split], names, ids) for split in rows})
+
+    if "train" in splits and len(set(splits["train"]["label"])) < 2:
+        raise InputError(
+            f"{sources['train'].origin}: all rows have the label {rows['train'][0].label!r}. A classifier needs at "
+            "least two classes in the training data; check the file and --label_column."
+        )
+    if "train" in splits and "validation" not in splits and args.validation_share > 0:
+        train, validation = _hold_out(splits["train"], args.validation_share, args.data_seed)
+        splits = DatasetDict({**splits, "train": train, "validation": validation})
+    for split, dataset in splits.items():
+        limit = args.max_train_samples if split == "train" else args.max_eval_samples
+        if limit is not None and limit < len(dataset):
+            splits[split] = dataset.shuffle(seed=args.data_seed).select(range(limit))  # files are often sorted by label
+        counts = Counter(splits[split]["label"][:])
+        described = ", ".join(f"{name} {counts[position]}" for position, name in enumerate(names))
+        logger.info("%s: %d rows (%s)", split, len(splits[split]), described)
+    return splits
+
+
+def _check_arguments(args: DataArguments) -> None:
+    files = [args.train_file, args.validation_file, args.test_file]
+    if (args.dataset_name is None) == (not any(files)):
+        given = "neither" if args.dataset_name is None else "both"
+        raise InputError(f"Give either --dataset_name or {_LOCAL_FILES}; {given} were given.")
+    if (args.dataset_config_name or args.dataset_revision) and (
+        any(files) or Path(args.dataset_name).expanduser().is_dir()
+    ):
+        raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
+    if args.text_column == args.label_column:
+        raise InputError(f"--text_column and --label_column are both {args.label_column!r}; they must differ.")
+    if not 0 <= args.validation_share < 1:
+        raise InputError(f"--validation_share is {args.validation_share}; it must be at least 0 and below 1.")
+    for option in ("max_train_samples", "max_eval_samples"):
+        limit = getattr(args, option)
+        if limit is not None and limit < 1:
+            raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
+
+
+class _Number(str):
+    """A number in a source that has types, kept as it is written there."""
+
+
+@dataclass
+class _Source:
+    """A split before any check: where it is from, its columns, and the names of the label column if it has any."""
+
+    origin: str
+    columns: dict[str, Sequence]
+    class_names: list[str] | None = None
+
+    def __post_init__(self):
+        if not any(len(values) for values in self.columns.values()):
+            raise InputError(f"{self.origin}: no rows. Give data with at least one row of text and label.")
+
+    def column(self, name: str, option: str) -> Sequence:
+        if name not in self.columns:
+            raise InputError(
+                f"{self.origin}: no column {name!r}; found {_listed(self.columns)}. Name the column with {option}."
+            )
+        return self.columns[name][:]
+
+
+class _Row(NamedTuple):
+    number: int
+    text: str
+    label: str
+
+
+# Reading
+
+
+def _read_sources(args: DataArguments) -> dict[str, _Source]:
+    if args.dataset_name is None:
+        files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
+        return {split: _read_file(Path(file).expanduser(), args) for split, file in files.items() if file}
+    folder = Path(args.dataset_name).expanduser()
+    files = _split_files(folder) if folder.is_dir() else {}
+    if files:
+        return {split: _read_file(file, args) for split, file in files.items()}
+    return _read_hub(args)
+
+
+def _split_files(folder: Path) -> dict[str, Path]:
+    """The files of a folder that are named like splits; none if it has no CSV, TSV or JSON files."""
+    readable = sorted(path for path in folder.iterdir() if path.suffix.lower() in _READERS)
+    files = {}
+    for split, names in _SPLIT_NAMES.items():
+        found = [path for path in readable if path.stem.lower() in names]
+        if len(found) > 1:
+            raise InputError(
+                f"{folder.resolve()}: {_listed(path.name for path in found)} could each be the {split} split. "
+                "Keep one of them, or name the files with --train_file, --validation_file and --test_file."
+            )
+        if found:
+            files[split] = found[0]
+    if not files and any(path.suffix.lower() != ".parquet" for path in readable):
+        raise InputError(
+            f"{folder.resolve()}: no file is named like a split (train, validation or dev, test); found "
+            f"{_listed(path.name for path in readable)}. Rename them, or use --train_file."
+        )
+    return files
+
+
+def _read_hub(args: DataArguments) -> dict[str, _Source]:
+    name = args.dataset_name
+    try:
+        loaded = load_dataset(name, args.dataset_config_name, revision=args.dataset_revision)
+    except (OSError, RuntimeError, ValueError, DatasetsError) as error:
+        reason = textwrap.shorten(str(error), 300).rstrip(".")
+        no_folder = "" if Path(name).is_dir() else ", and there is no such folder"
+        raise InputError(
+            f"Data set {name!r} cannot be loaded: {reason}{no_folder}. Check the name and the connection, or use "
+            f"{_LOCAL_FILES}."
+        ) from error
+    sources = {}
+    for split, names in _SPLIT_NAMES.items():
+        found = next((candidate for candidate in names if candidate in loaded), None)
+        if found is None:
+            continue
+        source = _typed_source(f"{name}, split {found!r}", loaded[found], args.label_column)
+        labels = source.columns.get(args.label_column, ())
+        if split != "train" and len(labels) and all(label is None or label == -1 for label in labels):
+            logger.warning("%s has no labels and is left out.", source.origin)
+            continue
+        sources[split] = source
+    if not sources:
+        raise InputError(
+            f"Data set {name!r} has no train, validation or test split with labels; found {_listed(loaded)}."
+        )
+    return sources
+
+
+def _read_file(path: Path, args: DataArguments) -> _Source:
+    path = path.resolve()
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{path}: files of type {path.suffix!r} cannot be read; allowed are {_listed(_READERS)}.")
+    if not path.is_file():
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: there is no folder {path.parent}. Check the path.")
+        present = sorted(other.name for other in path.parent.iterdir())
+        raise InputError(f"{path}: no such file. The folder contains: {_listed(present) or 'nothing'}.")
+    try:
+        return reader(path, args)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def _read_csv(path: Path, args: DataArguments) -> _Source:
+    content = _read_text(path, args.encoding)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
+    usual_limit = csv.field_size_limit(max(len(content), 1))  # a text may be longer than the usual 131,072 characters
+    try:
+        header, *records = [record for record in reader if record] or [[]]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: {error}. A text that begins with a quotation mark must be put into "
+            'quotation marks, and those inside it doubled ("").'
+        ) from error
+    finally:
+        csv.field_size_limit(usual_limit)
+    header = [name.strip() for name in header]
+    twice = [name for name, count in Counter(header).items() if name and count > 1]
+    if twice:
+        raise InputError(f"{path}: the header has {_listed(twice)} more than once; each column needs its own name.")
+    for row, record in enumerate(records, 1):
+        if len(record) != len(header):
+            raise InputError(
+                f"{path}: row {row} has {len(record)} cells, but the header has {len(header)} ({_listed(header)}). Put "
+                f"texts that contain {delimiter!r} into quotation marks."
+            )
+    return _Source(str(path), dict(zip(header, zip(*records, strict=True), strict=False)))
+
+
+def _read_json(path: Path, args: DataArguments) -> _Source:
+    content = _read_text(path, args.encoding)
+    decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=lambda _: None).decode
+    is_array = content.lstrip().startswith("[")
+    records = []
+    for line, document in enumerate([content] if is_array else content.split("\n"), 1):
+        if not document.strip():
+            continue
+        try:
+            value = decode(document)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}, line {line + error.lineno - 1}: {error.msg}. Write one JSON object per line, such as "
+                '{"text": "…", "label": "…"}.'
+            ) from error
+        records += value if is_array else [value]
+    for row, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise InputError(f'{path}: row {row} is {record!r}, not an object such as {{"text": "…", "label": "…"}}.')
+    names = dict.fromkeys(name for record in records for name in record)
+    return _Source(str(path), {name: [record.get(name) for record in records] for name in names})
+
+
+def _read_parquet(path: Path, args: DataArguments) -> _Source:
+    try:
+        table = pq.ParquetFile(path).read()
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: not a Parquet file ({str(error).rstrip('.')}). Write the file anew.") from error
+    return _typed_source(str(path), Dataset(table), args.label_column)
+
+
+def _typed_source(origin: str, dataset: Dataset, label_column: str) -> _Source:
+    columns = {name: dataset[name] for name in dataset.column_names}
+    feature = dataset.features.get(label_column)
+    if not isinstance(feature, ClassLabel):
+        return _Source(origin, columns)
+    columns[label_column] = [
+        label if label is None or label < 0 else feature.names[label] for label in dataset[label_column]
+    ]
+    return _Source(origin, columns, feature.names)
+
+
+def _read_text(path: Path, encoding: str) -> str:
+    try:
+        return path.read_bytes().decode(encoding).removeprefix("\ufeff")
+    except LookupError as error:
+        raise InputError(f"Encoding {encoding!r} is unknown; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start} (counted from 0) is not {encoding}. Save the file as UTF-8, or name its encoding "
+            "with --encoding, e.g. --encoding latin-1."
+        ) from error
+
+
+_READERS = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".json": _read_json,
+    ".jsonl": _read_json,
+    ".parquet": _read_parquet,
+}
+
+
+# Texts and labels
+
+
+def _find_text_column(source: _Source, label_column: str) -> str:
+    if "text" in source.columns:
+        return "text"
+    candidates = [
+        name
+        for name, values in source.columns.items()
+        if name != label_column
+        # a few rows tell texts from ids
+        and any(isinstance(value, str) and value and not _NUMBER.fullmatch(value) for value in values[:100])
+    ]
+    if len(candidates) != 1:
+        raise InputError(
+            f"{source.origin}: no column 'text', and not exactly one other column with words; found "
+            f"{_listed(source.columns)}. Name the column with --text_column."
+        )
+    return candidates[0]
+
+
+def _labelled_rows(source: _Source, text_column: str, args: DataArguments) -> list[_Row]:
+    texts = source.column(text_column, "--text_column")
+    labels = source.column(args.label_column, "--label_column")
+    rows, incomplete = [], []
+    for number, (text, value) in enumerate(zip(texts, labels, strict=True), 1):
+        label = _as_label(source, number, value)
+        if not (text is None or isinstance(text, str)):
+            raise InputError(
+                f"{source.origin}: row {number} of column {text_column!r} is {text!r}, but texts must be strings. Name "
+                "the column with --text_column."
+            )
+        if text is None or not text.strip():
+            incomplete.append(f"row {number} (column {text_column!r})")
+        elif label is None:
+            incomplete.append(f"row {number} (column {args.label_column!r})")
+        elif _LONE_SURROGATE.search(text):
+            raise InputError(f"{source.origin}: row {number} contains half a character (a lone surrogate); correct it.")
+        else:
+            rows.append(_Row(number, str(text), label))
+    if incomplete and not args.drop_empty:
+        raise InputError(
+            f"{source.origin}: no text or no label in {_listed(incomplete, 5)}. Rows are counted from 1, without the "
+            "header. Fill them in, or leave them out with --drop_empty."
+        )
+    if incomplete:
+        logger.warning("%s: rows without a text or a label, left out: %d", source.origin, len(incomplete))
+    if not rows:
+        raise InputError(f"{source.origin}: no row has both a text and a label.")
+    return rows if source.class_names else _whole_numbers(source.origin, rows)
+
+
+def _as_label(source: _Source, number: int, value: object) -> str | None:
+    """The label as a name; a number from a source with types stays marked as one."""
+    if source.class_names and isinstance(value, str):
+        return value
+    if value is None or value != value:  # NaN
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        value = _Number(value)
+    if not isinstance(value, str):
+        raise InputError(f"{source.origin}: row {number} has the label {value!r}; each text needs one name or number.")
+    if value.strip().startswith("-") and _NUMBER.fullmatch(value.strip()):
+        raise InputError(
+            f"{source.origin}: row {number} has the label {value.strip()}. Negative labels mark unlabelled rows, as in "
+            "the test sets of GLUE: use a split with labels. If they are classes, write names instead."
+        )
+    return value if isinstance(value, _Number) else value.strip() or None
+
+
+def _whole_numbers(origin: str, rows: list[_Row]) -> list[_Row]:
+    """Write 1.0 as 1 if all labels are numbers; refuse fractions, and numbers mixed with names."""
+    fraction = next((row for row in rows if not _WHOLE_NUMBER.fullmatch(row.label)), None)
+    if fraction is None:
+        return [row._replace(label=row.label.partition(".")[0]) for row in rows]
+    if all(_NUMBER.fullmatch(row.label) for row in rows):
+        raise InputError(
+            f"{origin}: row {fraction.number} has the label {fraction.label}. Numbers as labels must be whole; "
+            "regression is not supported."
+        )
+    number = next((row for row in rows if isinstance(row.label, _Number)), None)
+    name = next((row for row in rows if not isinstance(row.label, _Number)), None)
+    if number is not None and name is not None:
+        raise InputError(
+            f"{origin}: row {name.number} has the name {name.label!r} as its label, but row {number.number} the number "
+            f"{number.label}. Write all labels as names, or all as numbers."
+        )
+    return rows
+
+
+def _sorted_names(labels: set[str]) -> list[str]:
+    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
+        return sorted(labels, key=lambda label: (int(label), label))
+    return sorted(labels)
+
+
+def _encode(origin: str, rows: list[_Row], names: list[str], ids: dict[str, int]) -> Dataset:
+    unknown = next((row for row in rows if row.label not in ids), None)
+    if unknown is not None:
+        positions = f" (or 0 to {len(names) - 1})" if len(ids) > len(names) else ""
+        raise InputError(
+            f"{origin}: row {unknown.number} has the unknown label {unknown.label!r}; known are "
+            f"{_listed(names)}{positions}. Correct it, or add rows with this label to the training data."
+        )
+    return Dataset.from_dict(
+        {"text": [row.text for row in rows], "label": [ids[row.label] for row in rows]},
+        features=Features({"text": Value("string"), "label": ClassLabel(names=names)}),
+    )
+
+
+def _hold_out(train: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
+    """Draw a share of each class, but at least one row and never all.
+
+    `Dataset.train_test_split` refuses small files and classes with a single row.
+    """
+    generator = np.random.default_rng(seed)
+    labels = np.array(train["label"])
+    held_out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        count = min(max(1, round(share * len(rows))), len(rows) - 1)
+        held_out[generator.permutation(rows)[:count]] = True
+    if not held_out.any():
+        raise InputError(
+            "Each class has only one training row, so none can be held out for validation. Give a validation split, or "
+            "--validation_share 0."
+        )
+    return train.select(np.flatnonzero(~held_out)), train.select(np.flatnonzero(held_out))
+
+
+def _listed(items, limit: int = 20) -> str:
+    items = list(items)
+    more = f", … ({len(items)} in all)" if len(items) > limit else ""
+    return ", ".join(str(item) for item in items[:limit]) + more

@@ -1,0 +1,264 @@
+"""Measure how faithful word rankings are to a scorer, over a whole data set.
+
+    faithfulness = Faithfulness(scorer, tokenizer, texts, labels, ks=(1, 5))
+    attention = faithfulness.measure(scores, explainer="attention")
+    random = faithfulness.random(seeds=range(5))
+    attention.to_dict(), random.to_dict()
+
+The model that explains (it made `scores`) and the model that is asked (the scorer) are separate; they may be the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_vat.errors import InputError
+from hf_vat.inference import predict_probabilities
+from hf_vat.models.words import encode_words, maximum_length
+
+from . import scores as score
+from .perturb import keep_words, random_ranking, rank_words
+
+DEFINITIONS = {
+    "accuracy_drop": "accuracy on full texts minus accuracy without the top K words, against gold labels",
+    "prob_drop": "probability of the class predicted on the full text, minus that without the top K words",
+    "posthoc_gold": "accuracy on the top K words alone, against gold labels",
+    "posthoc_self": "share of texts whose top K words alone give the class predicted on the full text",
+}
+
+
+@dataclass(frozen=True)
+class FaithfulnessResult:
+    """Faithfulness of one set of rankings under one scorer.
+
+    Attributes:
+        setup: what was measured and on which texts, JSON-ready; see [`Faithfulness`].
+        ks: numbers of words that were deleted or kept.
+        rows: positions of the scored texts in `texts`, shape [n_scored].
+        values: for each score of [`DEFINITIONS`] its values per text, shape [n_scored, len(ks)], for paired tests.
+        n_tied: number of texts of two or more words that all have the same score; these are ranked by position.
+        n_emptied: for each K the number of texts that are left without any word after deletion.
+    """
+
+    setup: dict
+    ks: tuple[int, ...]
+    rows: np.ndarray
+    values: dict[str, np.ndarray]
+    n_tied: int
+    n_emptied: list[int]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Means over texts, by names such as `prob_drop@5`: fractions, not percent."""
+        return {
+            f"{name}@{k}": float(mean)
+            for name, values in self.values.items()
+            for k, mean in zip(self.ks, values.mean(0), strict=True)
+        }
+
+    def to_dict(self) -> dict:
+        """The setup, the counts and the mean scores, ready for JSON."""
+        emptied = {f"n_emptied@{k}": count for k, count in zip(self.ks, self.n_emptied, strict=True)}
+        return {**self.setup, "n_tied": self.n_tied, **emptied, **self.scores}
+
+
+@dataclass(frozen=True)
+class RandomBaseline:
+    """Faithfulness of random rankings of the same candidate words, one result for each seed."""
+
+    seeds: list[int]
+    results: list[FaithfulnessResult]
+
+    def to_dict(self) -> dict:
+        """The setup, the seeds, and for each score its mean, standard deviation (n - 1; null for one seed) and values.
+
+        The values are those of the seeds, in their order.
+        """
+        report = {**self.results[0].setup, "seeds": self.seeds}
+        for name in self.results[0].scores:
+            values = [result.scores[name] for result in self.results]
+            sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            report[name] = {"mean": float(np.mean(values)), "sd": sd, "values": values}
+        return report
+
+
+class Faithfulness:
+    """A scorer on a set of texts, against which any number of explainers is measured.
+
+    Words that take part (candidates) are those that both the scorer and the explainer see. Words that only the scorer
+    sees are taken out of its input before anything is measured, the full text included: else they would stay when only
+    the top words should. The scorer reads the full texts once, here.
+
+    Args:
+        scorer: a sequence classification model; it is run in eval mode, on its own device.
+        tokenizer: the scorer's fast tokenizer; it needs an unknown token.
+        texts: texts as the user wrote them.
+        labels: gold class ids, one for each text.
+        seen: for each text one flag for each of its words: does the explainer see it? All, if not given.
+        ks: numbers of top words to delete and to keep; a text with fewer words has all of them deleted or kept and is
+            counted in `n_clamped@K`.
+        batch_size: the largest batch that the scorer is given.
+        max_length: tokens that the scorer reads; as many as it can, if not given.
+        scorer_name: name in the results; the model's `config.name_or_path`, if not given.
+        progress: label of the progress bars; none is shown if it is not given.
+
+    Attributes:
+        rows: positions in `texts` of the texts that are scored. A text without candidates is skipped and counted in
+            `n_skipped`, under "no words".
+        candidates: for each scored text the positions of its candidate words.
+        full: the scorer's probabilities on the full texts, shape [n_scored, classes].
+
+    Raises:
+        InputError: if there are no texts or no words, lengths do not fit, a label is not a class id of the scorer, a K
+            is not a positive whole number, or the tokenizer has no unknown token.
+    """
+
+    def __init__(
+        self,
+        scorer,
+        tokenizer,
+        texts: Sequence[str],
+        labels: Sequence[int],
+        seen: Sequence[Sequence[bool]] | None = None,
+        *,
+        ks: Sequence[int] = (5,),
+        batch_size: int = 32,
+        max_length: int | None = None,
+        scorer_name: str | None = None,
+        progress: str | None = None,
+    ):
+        _check_inputs(scorer, tokenizer, texts, labels, ks)
+        self.scorer, self.tokenizer = scorer, tokenizer
+        self.ks = tuple(int(k) for k in ks)
+        self.batch_size, self.progress = batch_size, progress
+
+        encoded = encode_words(tokenizer, list(texts), max_length or maximum_length(scorer, tokenizer))
+        if seen is None:
+            seen = [text.seen for text in encoded]
+        _check_words(seen, "seen", encoded)
+        candidates = [
+            np.flatnonzero(np.logical_and(text.seen, flags)).tolist() for text, flags in zip(encoded, seen, strict=True)
+        ]
+        self.rows = np.array([row for row, positions in enumerate(candidates) if positions], dtype=int)
+        if not self.rows.size:
+            raise InputError(
+                f"None of the {len(texts)} texts has a word that scorer and explainer see; nothing to rank."
+            )
+        self._encoded = encoded
+        self.candidates = [candidates[row] for row in self.rows]
+        self.labels = np.asarray(labels, dtype=int)[self.rows]
+        self.full = self._predict(
+            [self._keep(row, positions) for row, positions in zip(self.rows, self.candidates, strict=True)]
+        )
+        sizes = np.array([len(positions) for positions in self.candidates])
+        self._setup = {
+            "scorer": scorer_name or scorer.config.name_or_path,
+            "scale": "probability",
+            "operator": "delete",
+            "definitions": DEFINITIONS,
+            "ks": list(self.ks),
+            "n_total": len(texts),
+            "n_scored": len(self.rows),
+            "n_skipped": {"no words": len(texts) - len(self.rows)},
+            **{f"n_clamped@{k}": int((sizes < k).sum()) for k in self.ks},
+            "accuracy": float((self.full.argmax(-1) == self.labels).mean()),
+        }
+
+    def measure(self, scores: Sequence[Sequence[float]], explainer: str) -> FaithfulnessResult:
+        """Measure the rankings that an explainer's word scores give.
+
+        Args:
+            scores: for each of `texts` (skipped ones too) one score for each of its words, a larger one ranks first;
+                see [`rank_words`].
+            explainer: name in the result.
+
+        Raises:
+            InputError: if there is not one score for each word, or a score is NaN or not a number.
+        """
+        _check_words(scores, "scores", self._encoded)
+        rankings, n_tied = [], 0
+        for row, candidates in zip(self.rows, self.candidates, strict=True):
+            try:
+                rankings.append(rank_words(scores[row], candidates))
+            except InputError as error:
+                raise InputError(f"Text {row}: {error}") from None
+            n_tied += len(candidates) > 1 and len({float(scores[row][position]) for position in candidates}) == 1
+        return self._measure(rankings, explainer, n_tied)
+
+    def random(self, seeds: Iterable[int] = range(5)) -> RandomBaseline:
+        """Measure random rankings of the same candidates, one set for each seed; see [`random_ranking`].
+
+        A text's ranking depends on the seed, its candidates and its position in `texts`.
+        """
+        seeds = [int(seed) for seed in seeds]
+        if not seeds:
+            raise InputError("No seeds were given for the random baseline; give one or more, such as range(5).")
+        results = []
+        for seed in seeds:
+            rankings = [
+                random_ranking(candidates, seed, int(row))
+                for row, candidates in zip(self.rows, self.candidates, strict=True)
+            ]
+            results.append(self._measure(rankings, "random", n_tied=0))
+        return RandomBaseline(seeds, results)
+
+    def _measure(self, rankings: list[list[int]], explainer: str, n_tied: int) -> FaithfulnessResult:
+        inputs, emptied = [], []
+        for row, ranking in zip(self.rows, rankings, strict=True):
+            deleted = [self._keep(row, ranking[k:]) for k in self.ks]
+            kept = [self._keep(row, ranking[:k]) for k in self.ks]
+            inputs += deleted + kept
+            nothing = self._keep(row, [])
+            emptied.append([ids == nothing for ids in deleted])
+        probabilities = self._predict(inputs).reshape(len(rankings), 2, len(self.ks), -1)
+        deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K, classes]
+        values = {
+            "accuracy_drop": score.accuracy_drop(self.full, deleted, self.labels),
+            "prob_drop": score.prob_drop(self.full, deleted),
+            "posthoc_gold": score.posthoc_gold(kept, self.labels),
+            "posthoc_self": score.posthoc_self(self.full, kept),
+        }
+        setup = {"explainer": explainer, **self._setup}
+        return FaithfulnessResult(setup, self.ks, self.rows, values, n_tied, np.sum(emptied, 0).tolist())
+
+    def _keep(self, row: int, positions: Sequence[int]) -> list[int]:
+        return keep_words(self._encoded[row], positions, self.tokenizer.unk_token_id)
+
+    def _predict(self, input_ids: list[list[int]]) -> np.ndarray:
+        return predict_probabilities(self.scorer, self.tokenizer, input_ids, self.batch_size, self.progress)
+
+
+def _check_inputs(scorer, tokenizer, texts, labels, ks) -> None:
+    if isinstance(texts, str) or not len(texts):
+        raise InputError(f"texts is {texts!r}; give a list of one or more texts, for example ['a good film'].")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"Text {row} is {text!r}; every text must be a string. Drop rows without text first.")
+    if len(labels) != len(texts):
+        raise InputError(f"There are {len(labels)} labels for {len(texts)} texts; give one class id for each text.")
+    classes = scorer.config.num_labels
+    for row, label in enumerate(np.asarray(labels).tolist()):
+        if not isinstance(label, int) or not 0 <= label < classes:
+            raise InputError(
+                f"Label {label!r} in row {row} is no class id of the scorer; allowed are the integers 0 to "
+                f"{classes - 1}. Map names with model.config.label2id and leave out texts without a gold label."
+            )
+    numbers = np.asarray(ks)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
+        raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
+    if tokenizer.unk_token_id is None:
+        raise InputError(
+            "The tokenizer has no unknown token to stand for a text without words; set tokenizer.unk_token."
+        )
+
+
+def _check_words(values, name: str, encoded) -> None:
+    if len(values) != len(encoded):
+        raise InputError(f"{name} has {len(values)} entries for {len(encoded)} texts; give one list for each text.")
+    for row, (entries, text) in enumerate(zip(values, encoded, strict=True)):
+        if len(entries) != len(text.words):
+            raise InputError(
+                f"{name}[{row}] has {len(entries)} entries, but text {row} has {len(text.words)} words; give one for "
+                "each word of hf_vat.models.words.split_words."
+            )

@@ -1,0 +1,123 @@
+"""Faithfulness scores as pure functions on arrays of class probabilities.
+
+N texts, K perturbations of each (one for every number of words k), C classes:
+
+- `full` [N, C]: the scorer's probabilities on the full texts;
+- `deleted` [N, K, C]: after the k top words were deleted;
+- `kept` [N, K, C]: on the k top words alone;
+- `labels` [N]: gold class ids.
+
+Every score comes back per example, shape [N, K], as fractions (percent is a matter of display); the score of a data set
+is the mean over axis 0. A text with fewer than k words keeps its last value. The predicted class is the argmax, the
+smaller id if two are equal.
+"""
+
+import numpy as np
+
+from hf_vat.errors import InputError
+
+
+def accuracy_drop(full, deleted, labels) -> np.ndarray:
+    """1[argmax full = label] - 1[argmax deleted = label], in {-1, 0, 1}; higher = the deleted words mattered more.
+
+    The mean is Acc(full) - Acc(deleted): "AOPC" of Zhou et al. (2021), "Attending via both Fine-tuning and
+    Compressing", there with k = 5 and times 100.
+
+    Raises:
+        InputError: if a row is no probability distribution, shapes do not fit, or a label is not a class id.
+    """
+    full, deleted = _pair(full, deleted, "deleted")
+    labels = _class_ids(labels, full)[:, None]
+    return (full.argmax(-1)[:, None] == labels).astype(float) - (deleted.argmax(-1) == labels)
+
+
+def prob_drop(full, deleted) -> np.ndarray:
+    """f_c(full) - f_c(deleted) for the class c predicted on the full text, in [-1, 1]; higher = mattered more.
+
+    "AOPC" of Chen and Ji (2020), "Learning Variational Word Masks", there with k = 5 and times 100; comprehensiveness
+    of DeYoung et al. (2020), "ERASER". With `kept` in place of `deleted` it is their sufficiency, where lower = the
+    kept words suffice. Negative values are kept: deleting a word may raise the probability.
+
+    Raises:
+        InputError: if a row is no probability distribution or shapes do not fit.
+    """
+    full, deleted = _pair(full, deleted, "deleted")
+    predicted = full.argmax(-1)[:, None]
+    return np.take_along_axis(full, predicted, 1) - np.take_along_axis(deleted, predicted[:, None], 2)[..., 0]
+
+
+def posthoc_gold(kept, labels) -> np.ndarray:
+    """1[argmax kept = label], in {0, 1}; higher = the kept words carry the gold label.
+
+    The mean is the "post-hoc accuracy" of Zhou et al. (2021), there with k = 5 and times 100.
+
+    Raises:
+        InputError: if a row is no probability distribution, shapes do not fit, or a label is not a class id.
+    """
+    kept = _probabilities(kept, "kept", "[N, K, C]")
+    return (kept.argmax(-1) == _class_ids(labels, kept)[:, None]).astype(float)
+
+
+def posthoc_self(full, kept) -> np.ndarray:
+    """1[argmax kept = argmax full], in {0, 1}; higher = the kept words carry the scorer's own prediction.
+
+    The mean is the "post-hoc accuracy" of Chen and Ji (2020), there times 100. It is 1 once every word is kept.
+
+    Raises:
+        InputError: if a row is no probability distribution or shapes do not fit.
+    """
+    full, kept = _pair(full, kept, "kept")
+    return (kept.argmax(-1) == full.argmax(-1)[:, None]).astype(float)
+
+
+def area(drops, from_zero: bool = False) -> np.ndarray:
+    """Mean over k of [`accuracy_drop`] or [`prob_drop`], shape [N], in [-1, 1]; higher = mattered more.
+
+    Args:
+        drops: values for k = 1..K, shape [N, K].
+        from_zero: also count k = 0, where nothing is deleted and the drop is 0, so divide by K + 1 instead of K: the
+            area over the perturbation curve of Samek et al. (2017), "Evaluating the Visualization of What a Deep
+            Neural Network Has Learned", eq. 12.
+    """
+    drops = np.asarray(drops, dtype=float)
+    return drops.sum(1) / (drops.shape[1] + from_zero)
+
+
+def _pair(full, perturbed, name: str) -> tuple[np.ndarray, np.ndarray]:
+    full = _probabilities(full, "full", "[N, C]")
+    perturbed = _probabilities(perturbed, name, "[N, K, C]")
+    if (len(perturbed), perturbed.shape[2]) != full.shape:
+        raise InputError(
+            f"full has shape {full.shape} and {name} has shape {perturbed.shape}; they must be [N, C] and [N, K, C] "
+            "with the same texts and classes."
+        )
+    return full, perturbed
+
+
+def _probabilities(values, name: str, shape: str) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    if values.ndim != shape.count(",") + 1 or 0 in values.shape:
+        raise InputError(f"{name} has shape {values.shape}; it must be a non-empty array of shape {shape}.")
+    # half precision leaves row sums up to about 1e-3 away from 1
+    wrong = ~((values >= 0).all(-1) & (np.abs(values.sum(-1) - 1) < 2e-3))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise InputError(
+            f"{name}{list(place)} is {values[place].tolist()}, which is no probability distribution; give softmax "
+            "probabilities, not logits or percent: every row non-negative with sum 1."
+        )
+    return values
+
+
+def _class_ids(labels, probabilities: np.ndarray) -> np.ndarray:
+    labels = np.asarray(labels)
+    texts, classes = len(probabilities), probabilities.shape[-1]
+    if labels.shape != (texts,) or labels.dtype.kind not in "iu":
+        raise InputError(
+            f"labels have shape {labels.shape} and type {labels.dtype} for {texts} texts; give one integer class id "
+            "for each text."
+        )
+    wrong = np.flatnonzero((labels < 0) | (labels >= classes))
+    if wrong.size:
+        raise InputError(f"Label {labels[wrong[0]]} in row {wrong[0]} is no class id; allowed are 0 to {classes - 1}.")
+    return labels

@@ -1,0 +1,97 @@
+"""AOPC as an `evaluate` module: how much a classifier loses when the words ranked highest are deleted."""
+
+import evaluate
+
+from hf_vat.errors import InputError
+from hf_vat.faithfulness import scores
+from hf_vat.metrics import base
+
+_DESCRIPTION = """
+AOPC measures whether an explanation ranks the words first that a classifier needs: the words ranked highest are deleted
+and the loss is averaged over texts. Published definitions differ, so the definition is named in the call and in the
+result: `accuracy_drop` (Zhou et al. 2021), `prob_drop` (Chen and Ji 2020), and areas over several numbers of words.
+"""
+
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: class probabilities on the full texts, one list of C numbers for each text.
+    perturbed: class probabilities after deletion; for each text one list of C numbers for each entry of `ks`. A text
+        with fewer entries has fewer words: its last entry counts for larger k, and `n_clamped@k` counts it. A text with
+        none (an empty list) has no words: it is left out, and `n_skipped` counts it.
+    references: gold class ids (integers), one for each text.
+    definition: what is averaged over texts. Higher = the deleted words mattered more. All lie in [-1, 1].
+        "accuracy_drop" (default): accuracy on full texts minus accuracy after deletion, against the references;
+        "prob_drop": probability of the class predicted on the full text, minus its probability after deletion;
+        "area_acc", "area_prob": the mean of these over k = 1, 2, ..., K;
+        "area_acc_from_0", "area_prob_from_0": the same with k = 0 counted, where the drop is 0.
+    ks: the numbers of deleted words that the entries of `perturbed` stand for; 1, 2, 3, ... if not given.
+
+Returns:
+    the value under "<definition>@<k>" for each k (under "<definition>" for an area), as a fraction; `definition`,
+    `scale`, `ks`, `n_total`, `n_scored`, `n_skipped` (by reason), `n_clamped@<k>`.
+
+Raises:
+    ValueError: if there is no text to score, inputs differ in length, a reference is not a class id, or a row of
+        probabilities does not sum to 1.
+
+Examples:
+
+    >>> aopc = evaluate.load(hf_vat.metrics.path("aopc"))
+    >>> result = aopc.compute(
+    ...     predictions=[[0.1, 0.9], [0.8, 0.2]],
+    ...     perturbed=[[[0.6, 0.4]], [[0.7, 0.3]]],
+    ...     references=[1, 0],
+    ...     definition="prob_drop",
+    ...     ks=[5],
+    ... )
+    >>> round(result["prob_drop@5"], 4)
+    0.3
+"""
+
+_CITATION = """
+@inproceedings{zhou-etal-2021-attending,
+    title = "Attending via both Fine-tuning and Compressing",
+    author = "Zhou, Jie and Wu, Yuanbin and Chen, Qin and Huang, Xuanjing and He, Liang",
+    booktitle = "Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021",
+    year = "2021",
+}
+@inproceedings{chen-ji-2020-learning,
+    title = "Learning Variational Word Masks to Improve the Interpretability of Neural Text Classifiers",
+    author = "Chen, Hanjie and Ji, Yangfeng",
+    booktitle = "Proceedings of EMNLP",
+    year = "2020",
+}
+"""
+
+_DEFINITIONS = {
+    "accuracy_drop": lambda full, deleted, labels: scores.accuracy_drop(full, deleted, labels),
+    "prob_drop": lambda full, deleted, labels: scores.prob_drop(full, deleted),
+    "area_acc": lambda full, deleted, labels: scores.area(scores.accuracy_drop(full, deleted, labels)),
+    "area_prob": lambda full, deleted, labels: scores.area(scores.prob_drop(full, deleted)),
+    "area_acc_from_0": lambda full, deleted, labels: scores.area(scores.accuracy_drop(full, deleted, labels), True),
+    "area_prob_from_0": lambda full, deleted, labels: scores.area(scores.prob_drop(full, deleted), True),
+}
+
+
+class Aopc(base.PerturbationMetric):
+    """See the module's README."""
+
+    def _info(self):
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=base.FEATURES,
+        )
+
+    def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
+        score = self.choose(_DEFINITIONS, definition)
+        values, counts = self.average(score, predictions, perturbed, references, ks)
+        ks = counts["ks"]
+        if not definition.startswith("area"):
+            result = {f"{definition}@{k}": float(value) for k, value in zip(ks, values, strict=True)}
+        elif ks == list(range(1, len(ks) + 1)):
+            result = {definition: float(values)}
+        else:
+            raise InputError(f"ks is {ks}, but an area needs every number of words: 1, 2, 3 and so on.")
+        return {**result, "definition": definition, **counts}

@@ -1,0 +1,258 @@
+import random
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hf_vat.errors import InputError
+from hf_vat.explain import METHODS, Explanation, explain
+
+every_method = pytest.mark.parametrize("method", sorted(METHODS))
+
+
+def without_time(explanations):
+    return [{**explanation.to_dict(), "seconds": 0} for explanation in explanations]
+
+
+def rebuilt(explanation):
+    """The text from the words and what the spans leave out."""
+    text, end = "", 0
+    for word, (start, stop) in zip(explanation.words, explanation.spans, strict=True):
+        text += explanation.text[end:start] + word
+        end = stop
+    return text + explanation.text[end:]
+
+
+def test_attention_by_hand(model, tokenizer):
+    """Weights: good 20, film 1, bad 4; [CLS] and [SEP] none."""
+    (explanation,) = explain(model, tokenizer, ["Good film, bad"], gold=[1])
+    assert explanation.words == ["Good", "film", ",", "bad"]
+    assert explanation.spans == [(0, 4), (5, 9), (9, 10), (11, 14)]
+    assert explanation.scores == pytest.approx([20 / 26, 1 / 26, 1 / 26, 4 / 26])
+    assert explanation.prediction == explanation.target == explanation.gold == 1
+    assert (explanation.method, explanation.model, explanation.truncated) == ("attention", "planted", 0)
+    assert explanation.seconds > 0
+
+
+def test_attention_with_padding_on_the_left(model, tokenizer):
+    texts = ["good", "very very bad film"]
+    right = explain(model, tokenizer, texts)
+    tokenizer.padding_side = "left"
+    assert [e.scores for e in explain(model, tokenizer, texts)] == [e.scores for e in right]
+
+
+@every_method
+def test_c16_train_mode_changes_nothing_and_comes_back(model, tokenizer, method):
+    expected = without_time(explain(model, tokenizer, ["very good film"], method))
+    model.train()
+    model.frozen = torch.nn.Dropout().eval()
+    for _ in range(2):
+        assert without_time(explain(model, tokenizer, ["very good film"], method)) == expected
+    assert model.training and model.dropout.training and not model.frozen.training
+
+
+def test_mode_comes_back_after_an_error(model_without_importance, tokenizer):
+    model_without_importance.train()
+    with pytest.raises(InputError) as caught:  # keeping the exception keeps the frames that ran the model
+        explain(model_without_importance, tokenizer, ["good"])
+    assert model_without_importance.dropout.training and not torch.is_inference_mode_enabled()
+    assert "PlantedModel" in str(caught.value) and "'random'" in str(caught.value)
+
+
+def test_c28_rows_keep_their_own_length(model, tokenizer):
+    explanations = explain(model, tokenizer, ["good bad film", "a very very good film plot"], batch_size=2)
+    assert [len(e.scores) for e in explanations] == [3, 6]
+    for explanation in explanations:
+        assert min(explanation.scores) >= 0
+        assert sum(explanation.scores) == pytest.approx(1, abs=1e-5)
+
+
+@every_method
+def test_c47_long_text_is_cut_with_one_warning(model, tokenizer, method):
+    texts = ["good " * 200, "good film", "film " * 40]
+    with pytest.warns(UserWarning) as caught:
+        explanations = explain(model, tokenizer, texts, method, batch_size=2)
+    assert len(caught) == 1
+    assert "2 of 3 texts" in str(caught[0].message) and "180 words" in str(caught[0].message)  # 170 + 10
+    assert caught[0].filename == __file__
+    long = explanations[0]
+    assert len(long.words) == len(long.scores) == 200
+    assert long.truncated == 170 and long.seen == [True] * 30 + [False] * 170
+    assert long.scores[30:] == [0] * 170 and min(long.scores[:30]) > 0
+
+
+def test_max_length(model, tokenizer):
+    with pytest.warns(UserWarning):
+        (explanation,) = explain(model, tokenizer, ["good bad film"], max_length=4)
+    assert explanation.seen == [True, True, False]
+    assert explanation.scores == pytest.approx([20 / 24, 4 / 24, 0])
+    for length in (2, 33):
+        with pytest.raises(InputError, match=f"max_length is {length}.*3 to 32"):
+            explain(model, tokenizer, ["good"], max_length=length)
+
+
+def test_c48_words_as_typed_with_the_sum_of_their_pieces(model, tokenizer):
+    explanations = explain(model, tokenizer, ["Unbelievable film", "good 😀 film", "Café good"])
+    assert [e.words for e in explanations] == [["Unbelievable", "film"], ["good", "😀", "film"], ["Café", "good"]]
+    assert explanations[0].scores == pytest.approx([3 / 4, 1 / 4])
+    assert explanations[1].scores == pytest.approx([20 / 22, 1 / 22, 1 / 22])
+    assert explanations[2].scores == pytest.approx([1 / 21, 20 / 21])
+
+
+def test_c49_all_methods_have_the_same_words(model, tokenizer):
+    text = "I don't like this well-made film, at all!"
+    for typed in (text, text.replace(" ", "  "), text.replace(" ", "\t"), text.replace(" ", "\n")):
+        lists = [explain(model, tokenizer, [typed], method)[0] for method in METHODS]
+        for explanation in lists:
+            assert explanation.words == ["I", "don't", "like", "this", "well-made", "film", ",", "at", "all", "!"]
+            assert explanation.spans == lists[0].spans
+            assert rebuilt(explanation) == typed
+
+
+def test_c50_planted_word_ranks_first_wherever_it_is(model, tokenizer):
+    texts = ["good film plot", "film good plot", "film plot good", "good"]
+    for explanation in explain(model, tokenizer, texts, batch_size=4):
+        assert len(explanation.scores) == len(explanation.words)
+        assert explanation.words[explanation.scores.index(max(explanation.scores))] == "good"
+
+
+@every_method
+def test_c53_one_word(model, tokenizer, method):
+    (explanation,) = explain(model, tokenizer, ["good"], method)
+    assert explanation.words == ["good"] and len(explanation.scores) == 1
+    if method == "attention":
+        assert explanation.scores == [1.0]
+
+
+@every_method
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_c54_empty_texts_have_no_words_and_a_prediction(model, tokenizer, method, batch_size):
+    explanations = explain(model, tokenizer, ["", "   ", "\n", "!!! ...", "good film"], method, batch_size=batch_size)
+    assert [e.words for e in explanations] == [[], [], [], list("!!!..."), ["good", "film"]]
+    for explanation in explanations[:3]:  # logits 0, 0, 0.1
+        assert explanation.scores == [] and explanation.prediction == 2
+    if method == "attention":
+        assert explanations[4].scores == pytest.approx([20 / 21, 1 / 21])
+
+
+def test_no_texts(model, tokenizer):
+    assert explain(model, tokenizer, []) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [("good film", r"\[text\]"), (["good", None], r"texts\[1\] is None"), ([3.5], r"texts\[0\] is 3.5 of type float")],
+)
+def test_c54_cells_that_are_no_text(model, tokenizer, texts, message):
+    with pytest.raises(InputError, match=message):
+        explain(model, tokenizer, texts)
+
+
+def test_c55_repeated_words_have_entries_of_their_own(model, tokenizer):
+    (explanation,) = explain(model, tokenizer, ["good movie good"])
+    assert explanation.words == ["good", "movie", "good"]
+    assert explanation.scores == pytest.approx([20 / 41, 1 / 41, 20 / 41])
+
+
+@every_method
+def test_c62_probabilities_are_the_models(model, tokenizer, method):
+    texts = ["good film", "bad", "plot"]
+    direct = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits.softmax(-1)
+    for explanation, expected in zip(explain(model, tokenizer, texts, method), direct, strict=True):
+        assert explanation.probabilities == pytest.approx(expected.tolist(), abs=1e-6)
+        assert sum(explanation.probabilities) == pytest.approx(1)
+        assert explanation.prediction == expected.argmax()
+        assert explanation.label_names == ["LABEL_0", "LABEL_1", "LABEL_2"]
+
+
+def test_c62_multi_label_is_refused(model, tokenizer):
+    model.config.problem_type = "multi_label_classification"
+    with pytest.raises(InputError, match="multi-label"):
+        explain(model, tokenizer, ["good"])
+
+
+def test_c64_no_word_is_lost(model, tokenizer):
+    texts = [
+        "кириллица хорошо",
+        "这部电影很好看",
+        "naïve café",
+        "nai\u0308ve cafe\u0301",
+        "good\u200bfilm",
+        "🇭🇷 good",
+        "שלום עולם",
+    ]
+    explanations = explain(model, tokenizer, texts)
+    assert [len(e.words) for e in explanations] == [2, 7, 2, 2, 2, 2, 2]
+    for explanation in explanations:
+        assert rebuilt(explanation) == explanation.text
+        assert sum(explanation.scores) == pytest.approx(1)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_rebuilt_from_its_words(model, tokenizer, texts):
+    for text, explanation in zip(texts, explain(model, tokenizer, texts), strict=True):
+        assert rebuilt(explanation) == explanation.text == text
+        assert len(explanation.scores) == len(explanation.words)
+        assert sum(explanation.scores) <= 1 + 1e-5
+        if re.search("[a-z]", text):
+            assert sum(explanation.scores) == pytest.approx(1)
+
+
+@every_method
+def test_batches_do_not_matter(model, tokenizer, method):
+    texts = ["good film", "a very very bad plot", "", "film"]
+    one, many = (explain(model, tokenizer, texts, method, batch_size=size) for size in (1, 4))
+    for a, b in zip(one, many, strict=True):
+        assert a.scores == pytest.approx(b.scores, abs=1e-6)
+        assert a.probabilities == pytest.approx(b.probabilities, abs=1e-6)
+
+
+def test_random_depends_on_seed_and_position_only(model, tokenizer):
+    texts = ["good film", "good film", "a plot"]
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    first, again, other = (explain(model, tokenizer, texts, "random", seed=seed) for seed in (7, 7, 8))
+    assert [e.scores for e in first] == [e.scores for e in again]
+    assert first[0].scores != first[1].scores and first[0].scores != other[0].scores
+    assert explain(model, tokenizer, texts[:1], "random", seed=7)[0].scores == first[0].scores
+    assert random.getstate() == states[0] and np.random.get_state()[1].tolist() == states[1]
+    assert torch.equal(torch.get_rng_state(), states[2])
+
+
+def test_random_needs_no_importance(model_without_importance, tokenizer):
+    (explanation,) = explain(model_without_importance, tokenizer, ["good film"], "random")
+    assert len(explanation.scores) == 2
+
+
+def test_target_and_gold(model, tokenizer):
+    explanations = explain(model, tokenizer, ["good", "bad"], target=np.int64(2), gold=np.array([1, 2]))
+    assert [e.target for e in explanations] == [2, 2] and [e.gold for e in explanations] == [1, 2]
+    assert [e.correct for e in explanations] == [True, False]
+    assert all(type(value) is int for e in explanations for value in (e.target, e.gold, e.prediction))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "magic"}, "'magic'.*'attention', 'random'"),
+        ({"target": 3}, r"target is 3.*0 \(LABEL_0\), 1"),
+        ({"target": "pos"}, "'pos'.*integer"),
+        ({"gold": [0]}, "1 gold labels for 2 texts"),
+        ({"gold": [0, -1]}, r"gold\[1\] is -1"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_wrong_arguments_say_what_is_allowed(model, tokenizer, arguments, message):
+    with pytest.raises(InputError, match=message):
+        explain(model, tokenizer, ["good", "bad"], **arguments)
+
+
+def test_short_texts_give_no_warning(model, tokenizer):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(explain(model, tokenizer, ["good film"])[0], Explanation)

@@ -1,0 +1,74 @@
+import json
+import math
+
+import pytest
+
+from hf_vat.explain import Explanation, explain
+
+
+def example(**changes):
+    fields = {
+        "text": "a bad  film\n",
+        "words": ["a", "bad", "film"],
+        "spans": [(0, 1), (2, 5), (7, 11)],
+        "scores": [0.1, 0.8, 0.1],
+        "seen": [True, True, True],
+        "method": "attention",
+        "target": 0,
+        "prediction": 0,
+        "probabilities": [0.75, 0.25],
+        "label_names": ["negative", "positive"],
+    }
+    return Explanation(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scores": [0.1, 0.2, 0.3, 0.4]}, "3 words but 4 scores"),
+        ({"spans": [(0, 1)]}, "3 words but 1 spans"),
+        ({"seen": []}, "3 words but 0 seen"),
+        ({"probabilities": [1.0]}, "1 probabilities but 2 label_names"),
+        ({"gold": 2}, "gold is 2.*0 to 1"),
+        ({"target": -1}, "target is -1"),
+        ({"scores": [0.1, math.nan, 0.3]}, "'bad' is nan"),
+        ({"words": ["a", "good", "film"]}, "'bad', not the word 'good'"),
+    ],
+)
+def test_c86_parts_that_do_not_fit_name_both(changes, message):
+    with pytest.raises(ValueError, match=message):
+        example(**changes)
+
+
+def test_p3_json_round_trip_gives_plain_values(model, tokenizer):
+    for explanation in explain(model, tokenizer, ["good 😀 film", ""], gold=[1, 0]):
+        fields = explanation.to_dict()
+        assert all(type(word) is str for word in fields["words"])
+        assert all(type(score) is float for score in fields["scores"] + fields["probabilities"])
+        assert Explanation.from_dict(json.loads(json.dumps(fields))) == explanation
+
+
+def test_segments_hold_the_text_and_the_relative_scores():
+    segments = list(example(scores=[0.1, -0.8, 0.4]).segments())
+    assert "".join(before + word for before, word, *_ in segments) == "a bad  film"
+    assert [segment.strength for segment in segments] == pytest.approx([0.125, -1, 0.5])
+    assert [segment.strength for segment in example(scores=[0.0] * 3).segments()] == [0, 0, 0]
+
+
+def test_tie_looks_at_words_that_the_model_saw():
+    assert example(scores=[0.5, 0.5, 0.0], seen=[True, True, False]).tied
+    assert not example(scores=[0.5, 0.5, 0.0]).tied
+    assert not example(scores=[1.0, 0.0, 0.0], seen=[True, False, False]).tied
+
+
+def test_correct():
+    assert [example(gold=gold).correct for gold in (None, 0, 1)] == [None, True, False]
+
+
+def test_c85_a_plain_script_gets_strings(tmp_path):
+    explanation = example()
+    page = explanation.to_html(tmp_path / "page.html")
+    assert type(page) is str and page.startswith("<!DOCTYPE html>")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page == explanation.to_html()
+    assert isinstance(explanation._repr_html_(), str) and "<html" not in explanation._repr_html_()
+    assert str(explanation) == explanation.to_terminal(color=False)

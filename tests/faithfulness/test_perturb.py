@@ -1,0 +1,106 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_vat.errors import InputError
+from hf_vat.faithfulness import delete_words, keep_words, random_ranking, rank_words
+from hf_vat.models.words import EncodedText, encode_words, split_words
+
+UNKNOWN = 1
+
+
+def encoded_by_hand():
+    """ "ab c d": "ab" in two pieces, "c" and "d" share a token, and one token belongs to no word."""
+    return EncodedText(
+        "ab c d",
+        split_words("ab c d"),
+        input_ids=[2, 10, 11, 12, 13, 3],
+        token_words=[(), (0,), (0,), (), (1, 2), ()],
+        special=[True, False, False, False, False, True],
+    )
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        ([], [2, 10, 11, 12, 13, 3]),
+        ([0], [2, 12, 13, 3]),
+        ([1], [2, 10, 11, 12, 3]),
+        ([2], [2, 10, 11, 12, 3]),
+        ([0, 1, 2], [2, UNKNOWN, 3]),
+        ([0, 1], [2, UNKNOWN, 3]),  # the token that "d" shares goes with "c"
+    ],
+)
+def test_delete_words(positions, expected):
+    assert delete_words(encoded_by_hand(), positions, UNKNOWN) == expected
+
+
+def test_keep_words_deletes_the_others():
+    assert keep_words(encoded_by_hand(), [0], UNKNOWN) == [2, 10, 11, 12, 3]
+    assert keep_words(encoded_by_hand(), [], UNKNOWN) == [2, UNKNOWN, 3]
+
+
+def test_unknown_token_stands_where_the_words_were():
+    text = EncodedText("a", split_words("a"), [7, 9, 3, 2], [(), (0,), (), ()], [True, False, True, True])
+    assert delete_words(text, [0], UNKNOWN) == [7, UNKNOWN, 3, 2]
+
+
+def test_no_special_tokens():
+    text = EncodedText("a", split_words("a"), [9], [(0,)], [False])
+    assert delete_words(text, [0], UNKNOWN) == [UNKNOWN]
+
+
+def test_words_beyond_the_maximum_length_do_not_slide_in(stub_tokenizer):
+    [text] = encode_words(stub_tokenizer, ["good good bad bad bad"], max_length=4)
+    good = stub_tokenizer.convert_tokens_to_ids("good")
+    assert delete_words(text, [0], UNKNOWN) == [stub_tokenizer.cls_token_id, good, stub_tokenizer.sep_token_id]
+
+
+def test_rank_words_breaks_ties_by_position_and_takes_the_sign():
+    assert rank_words([1, -5, 3, 1, -np.inf], [4, 3, 1, 0]) == [0, 3, 1, 4]
+
+
+@pytest.mark.parametrize("scores", [[0.5, float("nan")], [0.5, None], ["0.5", "1"], 3.0, [[1.0, 2.0]]])
+def test_rank_words_refuses_what_has_no_rank(scores):
+    with pytest.raises(InputError, match=r"NaN|numbers"):
+        rank_words(scores, [0])
+
+
+def test_rankings_are_plain_integers():
+    assert {type(p) for p in rank_words(np.array([1.0, 2.0]), np.array([0, 1]))} == {int}
+    assert {type(p) for p in random_ranking(np.array([0, 1]), 0, 0)} == {int}
+
+
+@given(st.lists(st.sampled_from("abc "), min_size=1).map("".join), st.randoms(use_true_random=False))
+def test_deletions_are_nested(text, random):
+    words = split_words(text)
+    encoded = EncodedText(
+        text, words, [2, *range(10, 10 + len(words)), 3], [(), *((p,) for p in range(len(words))), ()],
+        [True, *[False] * len(words), True],
+    )  # fmt: skip
+    ranking = list(range(len(words)))
+    random.shuffle(ranking)
+    lefts = [delete_words(encoded, ranking[:k], UNKNOWN) for k in range(len(words) + 1)]
+    for k, (left, fewer) in enumerate(pairwise(lefts)):
+        assert set(fewer) - {UNKNOWN} < set(left)
+        assert left[1:-1] == sorted(left[1:-1])
+        assert len(left) == 2 + len(words) - k
+    assert {(left[0], left[-1]) for left in lefts} == {(2, 3)}
+
+
+@given(st.lists(st.integers(0, 40), unique=True), st.integers(0, 9), st.integers(0, 99))
+def test_random_ranking_is_a_reproducible_permutation(candidates, seed, example):
+    state = np.random.get_state()[1].tolist()
+    ranking = random_ranking(candidates, seed, example)
+    assert sorted(ranking) == sorted(candidates)
+    random_ranking(candidates, seed + 1, example + 1)
+    assert random_ranking(candidates, seed, example) == ranking
+    assert np.random.get_state()[1].tolist() == state
+
+
+def test_random_ranking_differs_between_seeds_and_examples():
+    draws = {tuple(random_ranking(range(20), seed, example)) for seed in range(3) for example in range(3)}
+    assert len(draws) == 9

@@ -1,0 +1,201 @@
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_vat.errors import InputError
+from hf_vat.explain import Explanation
+from hf_vat.models.words import split_words
+from hf_vat.report import heatmap, page, write_report
+
+NASTY = ["<script>alert(1)</script>", "<!--", "-->", "a<b<c", "&amp;", '"x"', "'y'", "</td>", "{{ 7 * 7 }}"]
+
+
+def explanation_of(words, scores=None, names=("negative", "positive"), **fields):
+    """An explanation of the words joined by spaces."""
+    spans, end = [], 0
+    for word in words:
+        spans.append((end, end + len(word)))
+        end += len(word) + 1
+    defaults = {"method": "attention", "target": 0, "prediction": 0, "seen": [True] * len(words)}
+    scores = [1 / len(words)] * len(words) if scores is None else scores
+    probabilities = [1 / len(names)] * len(names)
+    return Explanation(
+        " ".join(words), list(words), spans, scores,
+        probabilities=probabilities, label_names=list(names), **{**defaults, **fields},
+    )  # fmt: skip
+
+
+class Reader(HTMLParser):
+    """Collects the elements, comments and texts by class of the innermost element that has one."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.comments, self.texts, self.open, self.classes = [], [], {}, [], []
+        self.styles = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        if tag in ("meta", "input"):
+            return
+        name = (attributes.get("class") or tag).split()[0]
+        self.open.append((tag, name))
+        if name == "hfv-word":
+            self.styles.append((attributes["class"], attributes["style"], attributes["title"]))
+        self.texts.setdefault(name, []).append("")
+
+    def handle_endtag(self, tag):
+        opened, _ = self.open.pop()
+        assert opened == tag, f"<{opened}> closed by </{tag}>"
+
+    def handle_comment(self, data):
+        self.comments.append(data)
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts[self.open[-1][1]][-1] += data
+
+
+def test_c82_every_string_comes_back_as_typed():
+    title = "".join(NASTY)
+    explanation = explanation_of(NASTY, names=NASTY, prediction=0, target=2, gold=4, method="a<b", model="m&amp;")
+    html = page(
+        title, {"<b>run</b>": [explanation]},
+        settings={"<i>": "</dl>"}, columns=["<td>"], rows=[["</td>"]], caption="<!-- x -->",
+    )  # fmt: skip
+    reader = Reader(html)
+    assert reader.texts["hfv-word"] == NASTY
+    assert reader.texts["hfv-label"] == [NASTY[0], NASTY[4], NASTY[2]]
+    assert reader.texts["h1"] == reader.texts["title"] == [title]
+    assert reader.texts["bdi"] == ["<b>run</b>", "a<b"]
+    assert (reader.texts["dt"], reader.texts["dd"]) == (["<i>"], ["</dl>"])
+    assert reader.texts["th"] == ["<td>", "</td>"] and reader.texts["caption"] == ["<!-- x -->"]
+    assert reader.comments == [] and "script" not in {tag for tag, _ in reader.tags}
+    clean = Reader(page("t", {"r": [explanation_of(["w"] * len(NASTY), target=1, gold=1)]}, settings={"a": "b"},
+                        columns=["c"], rows=[["d"]], caption="e"))  # fmt: skip
+    assert [tag for tag, _ in reader.tags] == [tag for tag, _ in clean.tags]
+    assert [set(attributes) for _, attributes in reader.tags] == [set(attributes) for _, attributes in clean.tags]
+
+
+def test_c82_file_name(tmp_path):
+    path = write_report(tmp_path / "<b>&amp;'\".html", "t", {"r": [explanation_of(["w"])]})
+    assert "&amp;amp;" not in path.read_text(encoding="utf-8") and path.parent == tmp_path
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
+@settings(max_examples=80, deadline=None)
+def test_any_text_comes_back_from_the_fragment(text):
+    words = split_words(text)
+    explanation = Explanation(
+        text, [word.text for word in words], [(word.start, word.end) for word in words],
+        [0.5] * len(words), [True] * len(words), "attention", 0, 0, [1.0], ["one"],
+    )  # fmt: skip
+    reader = Reader(heatmap(explanation))
+    assert reader.texts.get("hfv-word", []) == explanation.words
+
+
+def test_c83_utf8_whatever_the_locale(tmp_path):
+    path = tmp_path / "a folder" / "missing" / "page of film.html"
+    code = (
+        "import sys; from hf_vat.explain import Explanation\n"
+        "Explanation('caf\\u00e9 \\U0001f600 \\u597d', ['caf\\u00e9', '\\U0001f600', '\\u597d'], [(0, 4), (5, 6), (7, 8)],"
+        "[0.2, 0.3, 0.5], [True] * 3, 'attention', 0, 0, [1.0], ['one']).to_html(sys.argv[1])"
+    )
+    environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=True)
+    html = path.read_bytes().decode("utf-8")
+    assert Reader(html).texts["hfv-word"] == ["café", "😀", "好"]
+    assert html.index('<meta charset="utf-8">') < 1024
+
+
+def test_c85_stands_alone():
+    html = page("t", {"ATT": [explanation_of(["good", "film"])], "VAT": [explanation_of(["good", "film"])]})
+    assert not re.search(r"https?:|//|@import|url\(|<script|<link|<img|\son\w+=", html)
+    code = (
+        "import sys, hf_vat.explain, hf_vat.report; sys.exit('IPython' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_c86_each_row_shows_its_own_labels():
+    names = ("zero", "one", "two")
+    explanations = [
+        explanation_of([f"text{row}"], names=names, gold=gold, prediction=prediction, target=prediction)
+        for row, (gold, prediction) in enumerate([(0, 0), (2, 1), (1, 1)])
+    ]
+    html = page("t", {"run": explanations})
+    reader = Reader(html)
+    assert reader.texts["hfv-label"] == ["zero", "zero", "one", "two", "one", "one"]
+    assert [name for tag, name in rows(reader)] == ["right", "wrong", "right"]
+    assert reader.texts["hfv-badge"] == ["✓ right", "✗ wrong", "✓ right"]
+    assert reader.texts["label"] == ["All 3", "✓ Right 2", "✗ Wrong 1"]
+
+
+def rows(reader):
+    return [(tag, attributes["class"]) for tag, attributes in reader.tags if tag == "li"]
+
+
+def test_runs_stand_under_each_other_by_text():
+    runs = {
+        "ATT": [explanation_of(["a"], gold=0), explanation_of(["b"], gold=1)],
+        "VAT": [explanation_of(["a"], gold=1), explanation_of(["b"], gold=1)],
+    }
+    reader = Reader(page("t", runs))
+    assert reader.texts["hfv-word"] == ["a", "a", "b", "b"]
+    assert reader.texts["bdi"] == ["ATT", "attention", "VAT", "attention"] * 2
+    assert [name for _, name in rows(reader)] == ["wrong", "wrong"]
+    with pytest.raises(InputError, match="'VAT' and 'ATT' explain different texts"):
+        page("t", {**runs, "VAT": runs["VAT"][::-1]})
+
+
+def test_no_filter_without_gold_or_with_one_text():
+    known, unknown = explanation_of(["a"], gold=0), explanation_of(["a"])
+    for explanations, labels in (([known, known], 3), ([known], 0), ([unknown, unknown], 0)):
+        assert len(Reader(page("t", {"run": explanations})).texts.get("label", [])) == labels
+
+
+def test_shade_is_the_share_of_the_greatest_score():
+    reader = Reader(heatmap(explanation_of(["a", "b", "c", "d"], [0.5, 0.25, -0.1, 0], seen=[True, True, True, False])))
+    assert reader.styles == [
+        ("hfv-word", "--s:1.000", "0.5"),
+        ("hfv-word", "--s:0.500", "0.25"),
+        ("hfv-word hfv-negative", "--s:0.200", "-0.1"),
+        ("hfv-word hfv-unseen", "--s:0.000", "not seen by the model"),
+    ]
+
+
+def test_legend_has_two_hues_for_signed_scores_only():
+    signed, plain = (page("t", {"r": [explanation_of(["a", "b"], scores)]}) for scores in ([1.0, -0.5], [1.0, 0.5]))
+    assert 'class="scale both"' in signed and "hfv-negative" in signed
+    assert 'class="scale high"' in plain and 'class="hfv-word hfv-negative' not in plain
+
+
+@pytest.mark.parametrize(
+    ("explanation", "note"),
+    [
+        (explanation_of(["a", "b"], [0.5, 0.5]), "All words tie"),
+        (explanation_of([], []), "The text has no words"),
+        (explanation_of(["a", "b"], [1.0, 0.0], seen=[True, False], truncated=1), "did not see the last 1 words"),
+    ],
+)
+def test_notes(explanation, note):
+    assert note in heatmap(explanation)
+    assert note not in heatmap(explanation_of(["a", "b"], [0.5, 0.4]))
+
+
+def test_rows_of_another_length_are_refused():
+    with pytest.raises(InputError, match="2 cells for 1 columns"):
+        page("t", {}, columns=["a"], rows=[["b", "c"]])
+
+
+def test_page_without_explanations_shows_what_it_has():
+    reader = Reader(page("t", {}, curves='<svg viewBox="0 0 1 1"></svg>', columns=["a"], rows=[["b"]]))
+    assert reader.texts["h2"] == ["Results", "Training"] and "svg" in {tag for tag, _ in reader.tags}
