@@ -1,7 +1,7 @@
 """Forward passes over many texts: sorted by length, in batches, without gradients or randomness."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import torch
@@ -41,7 +41,9 @@ def forward_batches(
     ):
         for start in range(0, len(order), batch_size):
             positions = order[start : start + batch_size]
-            batch = tokenizer.pad({"input_ids": [list(input_ids[position]) for position in positions]}, return_tensors="pt")
+            batch = tokenizer.pad(
+                {"input_ids": [list(input_ids[position]) for position in positions]}, return_tensors="pt"
+            )
             yield positions, model(**batch.to(model.device))
             bar.update(len(positions))
 
@@ -57,6 +59,8 @@ def predict_probabilities(
     unique: dict[tuple[int, ...], int] = {}
     place = [unique.setdefault(tuple(ids), len(unique)) for ids in input_ids]
     probabilities = np.zeros((len(unique), model.config.num_labels))
-    for positions, output in forward_batches(model, tokenizer, list(unique), batch_size, progress):
-        probabilities[positions] = output.logits.double().softmax(-1).cpu().numpy()
+    # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
+    with closing(forward_batches(model, tokenizer, list(unique), batch_size, progress)) as batches:
+        for positions, output in batches:
+            probabilities[positions] = output.logits.cpu().double().softmax(-1).numpy()
     return probabilities[place]

@@ -92,7 +92,9 @@ class BertForVATClassification(BertPreTrainedModel):
             GaussianBottleneck(hidden, latent, config.kl_reduction, config.prior == "learned") if compresses else None
         )
         self.learner_head = (
-            None if compresses and config.heads == "shared_mean" else ClassificationHead(hidden, hidden, labels, dropout)
+            None
+            if compresses and config.heads == "shared_mean"
+            else ClassificationHead(hidden, hidden, labels, dropout)
         )
         self.compressor_head = (
             ClassificationHead(latent, hidden, labels, dropout) if compresses and config.heads != "shared" else None

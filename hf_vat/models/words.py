@@ -93,8 +93,9 @@ class EncodedText:
 
 def maximum_length(model, tokenizer) -> int:
     """Number of tokens, special ones included, that both the tokenizer and the model's positions allow."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    return min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
+    # A tokenizer without a limit says 1e30, more than its own truncation can count.
+    positions = getattr(model.config, "max_position_embeddings", None) or 2**31 - 1
+    return min(tokenizer.model_max_length, positions)
 
 
 def encode_words(tokenizer, texts: list[str], max_length: int) -> list[EncodedText]:

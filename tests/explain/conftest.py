@@ -6,10 +6,11 @@ import pytest
 import torch
 from transformers import BertConfig, BertTokenizerFast
 
-WORDS = (
-    "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film very not un ##believ ##able i don ' t like this well - made , "
-    "at all ! . cafe movie a plot"
-).split()  # noqa: SIM905
+VOCABULARY = """
+[PAD] [UNK] [CLS] [SEP] [MASK] good bad film very not un ##believ ##able i don ' t like this well - made , at all ! .
+cafe movie a plot
+"""
+WORDS = VOCABULARY.split()
 
 
 @dataclass

@@ -199,7 +199,7 @@ def test_any_text_is_rebuilt_from_its_words(model, tokenizer, texts):
         assert rebuilt(explanation) == explanation.text == text
         assert len(explanation.scores) == len(explanation.words)
         assert sum(explanation.scores) <= 1 + 1e-5
-        if re.search("[a-z]", text):
+        if re.fullmatch("[ -~]*[a-z][ -~]*", text):  # other symbols can give a token outside every word
             assert sum(explanation.scores) == pytest.approx(1)
 
 

@@ -1,0 +1,38 @@
+"""Fine-tune a BERT classifier with attention that is trained to explain (VAT), and save it.
+
+    python examples/train_vat.py --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
+    torchrun --nproc_per_node 2 examples/train_vat.py --train_file train.csv --test_file test.csv --output_dir runs/mine
+
+`--bottleneck none` trains BERT-ATT, with `--pooling first` BERT-base. After an interruption
+`--resume_from_checkpoint last` goes on where the run stopped.
+"""
+
+from hf_vat.cli import parse_arguments, run
+from hf_vat.data import DataArguments
+from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+
+
+def main():
+    model_args, data_args, training_args = parse_arguments(
+        (ModelArguments, DataArguments, VATTrainingArguments),
+        __doc__,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        load_best_model_at_end=True,
+        metric_for_best_model="accuracy",
+        num_train_epochs=5,
+        per_device_train_batch_size=32,
+        learning_rate=5e-5,
+        warmup_steps=0.1,
+        logging_steps=20,
+        save_total_limit=2,
+        report_to="none",
+    )
+    trainer = train_classifier(model_args, data_args, training_args)
+    if trainer.is_world_process_zero():
+        results = {name: value for name, value in trainer.state.log_history[-1].items() if "accuracy" in name}
+        print(f"Saved in {training_args.output_dir}; {results}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,74 @@
+"""What every command line does the same way: strict parsing, errors a user can act on, a clean end."""
+
+import gc
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import is_dataclass
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from transformers import HfArgumentParser
+from transformers.utils import logging as transformers_logging
+
+from .errors import InputError
+
+
+def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[str] | None = None, **defaults):
+    """Parse the command line into dataclasses; a setting that is unknown or out of range ends the process with 2.
+
+    Args:
+        dataclasses: argument classes for [`~transformers.HfArgumentParser`].
+        description: first line of `--help`.
+        argv: arguments; those of the process by default.
+        defaults: values that differ from the dataclasses' own.
+
+    Returns:
+        One object for each dataclass.
+    """
+    assert all(is_dataclass(cls) for cls in dataclasses)
+    # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates.
+    parser = HfArgumentParser(dataclasses, description=description, allow_abbrev=False)
+    parser.set_defaults(**defaults)
+    try:
+        *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
+    except (ValueError, TypeError, ImportError) as error:
+        parser.error(str(error))
+    if unknown:
+        parser.error(f"unknown arguments: {' '.join(unknown)}; --help lists what is allowed")
+    return tuple(parsed)
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 1 for a diverged loss.
+
+    These print their message alone. Any other exception is a defect and keeps its traceback.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    transformers_logging.set_verbosity_warning()
+    warnings.filterwarnings("ignore", message=".*pin_memory.*")
+    code = 0
+    try:
+        main()
+    except (InputError, StrictDataclassError) as error:
+        code = _report(error, 2)
+    except FloatingPointError as error:
+        code = _report(error, 1)
+    except KeyboardInterrupt as error:
+        code = _report(error if error.args else "stopped", 130)
+    _leave_process_group()
+    sys.exit(code)
+
+
+def _report(error: object, code: int) -> int:
+    print(f"\nerror: {error}" if code != 130 else f"\n{error}", file=sys.stderr, flush=True)
+    return code
+
+
+def _leave_process_group() -> None:
+    """Leave together: gloo processes that exit while a peer still runs sometimes abort."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        gc.collect()
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,138 @@
+"""The result of explaining one text: a score for each word, beside what the model predicted."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import NamedTuple
+
+from hf_vat.report import html, terminal
+
+
+class Segment(NamedTuple):
+    """A word with the characters before it, ready to be drawn.
+
+    `strength` is the score divided by the greatest magnitude in the text, in [-1, 1].
+    """
+
+    before: str
+    word: str
+    score: float
+    strength: float
+    seen: bool
+
+
+@dataclass
+class Explanation:
+    """Word scores for one text. Holds plain Python values only, so `json.dumps(explanation.to_dict())` works.
+
+    A word is what [`hf_vat.models.words`] says: punctuation marks and emoji are words too. An empty or blank text has
+    no words, and keeps the model's prediction.
+
+    Attributes:
+        text: the text as given.
+        words: the words of the text as typed, also those that the model did not see.
+        spans: for each word its (start, end) in `text`, in code points, end exclusive.
+        scores: for each word how much it mattered; the unit is the method's (attention: share of 1). 0 if not seen.
+        seen: for each word whether the model saw at least one of its tokens.
+        method: name of the method that gave the scores.
+        target: id of the class that is explained.
+        prediction: id of the class with the highest probability.
+        probabilities: the model's probability of each class.
+        label_names: name of each class.
+        gold: id of the true class, if known.
+        truncated: number of words at the end that were cut off before the model.
+        model: name of the model.
+        seconds: wall-clock time, as the mean over the texts of the call.
+
+    Raises:
+        ValueError: if lengths differ, a word is not the text at its span, a score is not finite or a class id is not
+            one of the classes.
+    """
+
+    text: str
+    words: list[str]
+    spans: list[tuple[int, int]]
+    scores: list[float]
+    seen: list[bool]
+    method: str
+    target: int
+    prediction: int
+    probabilities: list[float]
+    label_names: list[str]
+    gold: int | None = None
+    truncated: int = 0
+    model: str = ""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("spans", "scores", "seen"):
+            if len(getattr(self, name)) != len(self.words):
+                raise ValueError(f"{len(self.words)} words but {len(getattr(self, name))} {name}; give one per word.")
+        if len(self.probabilities) != len(self.label_names):
+            raise ValueError(
+                f"{len(self.probabilities)} probabilities but {len(self.label_names)} label_names; give one per class."
+            )
+        for name in ("target", "prediction", "gold"):
+            label = getattr(self, name)
+            if label is not None and not 0 <= label < len(self.label_names):
+                raise ValueError(f"{name} is {label}, but the class ids are 0 to {len(self.label_names) - 1}.")
+        self.spans = [(start, end) for start, end in self.spans]  # JSON has lists only
+        for word, (start, end), score in zip(self.words, self.spans, self.scores, strict=True):
+            if self.text[start:end] != word:
+                raise ValueError(f"The text at ({start}, {end}) is {self.text[start:end]!r}, not the word {word!r}.")
+            if not math.isfinite(score):
+                raise ValueError(f"The score of {word!r} is {score}; scores are finite numbers.")
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the prediction is the gold label; None if that is not known."""
+        return None if self.gold is None else self.prediction == self.gold
+
+    @property
+    def tied(self) -> bool:
+        """Whether the model saw several words and all have one score, so that the scores rank nothing."""
+        scores = [score for score, seen in zip(self.scores, self.seen, strict=True) if seen]
+        return len(scores) > 1 and len(set(scores)) == 1
+
+    def segments(self) -> Iterator[Segment]:
+        """The words in order, each with the characters since the word before it (the text's tail is left out)."""
+        largest = max(map(abs, self.scores), default=0.0) or 1.0
+        end = 0
+        for word, span, score, seen in zip(self.words, self.spans, self.scores, self.seen, strict=True):
+            yield Segment(self.text[end : span[0]], word, score, score / largest, seen)
+            end = span[1]
+
+    def to_dict(self) -> dict:
+        """All fields as a dict that `json.dumps` takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict) -> "Explanation":
+        """The explanation whose `to_dict()`, through JSON or not, is `fields`."""
+        return cls(**fields)
+
+    def to_html(self, path: str | PathLike | None = None) -> str:
+        """A page that needs no network, script or notebook.
+
+        Args:
+            path: also write the page to this file, as UTF-8; missing folders are made.
+        """
+        page = html.page("Explanation", {self.model: [self]})
+        if path is not None:
+            html.write(path, page)
+        return page
+
+    def to_terminal(self, color: bool = True) -> str:
+        """Lines for a terminal: the prediction, the text and the words with the highest scores.
+
+        Args:
+            color: shade each word by its score with ANSI codes.
+        """
+        return terminal.heatmap(self, color)
+
+    def __str__(self) -> str:
+        return self.to_terminal(color=False)
+
+    def _repr_html_(self) -> str:
+        return html.heatmap(self)
