@@ -1,7 +1,6 @@
 """Configuration of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
 
-from typing import ClassVar
-from typing import Literal
+from typing import ClassVar, Literal
 
 from huggingface_hub.dataclasses import strict
 from transformers import BertConfig

