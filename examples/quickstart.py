@@ -17,10 +17,10 @@ import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from hf_vat.cli import parse_arguments, run
+from hf_vat.cli import is_main_process, parse_arguments, run
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.explain import Explanation, explain
+from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.report import table, training_curves, write_report
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
@@ -177,10 +177,6 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
     steps = sum(EPOCHS.values()) * len(data["train"]) / 32
     scorings = 45 * len(data["test"]) / 32 / 4  # full, deleted and kept texts under three scorers
     return (steps + scorings) * seconds / 60 + 0.5
-
-
-def is_main_process() -> bool:
-    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
 
 
 # Measuring

@@ -1,5 +1,30 @@
-"""Text classifiers whose explanations can be trusted, at home in Hugging Face."""
+"""Text classifiers whose explanations can be trusted, at home in Hugging Face.
+
+Importing the package registers its models with the Auto classes. Everything else is loaded where it is first used, so
+that the import costs little more than those of torch and transformers.
+"""
+
+from importlib import import_module
 
 from .models import BertForVATClassification, BertVATConfig, VATClassifierOutput
 
-__all__ = ["BertForVATClassification", "BertVATConfig", "VATClassifierOutput"]
+_LAZY = {
+    "Explanation": ".explanations",
+    "Faithfulness": ".faithfulness",
+    "InputError": ".errors",
+    "VATTrainer": ".training",
+    "VATTrainingArguments": ".training",
+    "explain": ".explanations",
+}
+
+__all__ = ["BertForVATClassification", "BertVATConfig", "VATClassifierOutput", *_LAZY]
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name], __name__), name)
+
+
+def __dir__():
+    return __all__

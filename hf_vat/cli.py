@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from dataclasses import is_dataclass
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from transformers import HfArgumentParser
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfArgumentParser
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError
@@ -60,6 +61,25 @@ def run(main: Callable[[], None]) -> None:
         code = _report(error if error.args else "stopped", 130)
     _leave_process_group()
     sys.exit(code)
+
+
+def load_classifier(name: str):
+    """Model and tokenizer of a classifier, ours or any other.
+
+    Raises:
+        InputError: if there is none by that name.
+    """
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name} cannot be loaded as a classifier: {error}") from error
+    return model, tokenizer
+
+
+def is_main_process() -> bool:
+    """Whether this process is the only one, or the first of several; the others have nothing to do here."""
+    return int(os.environ.get("RANK", 0)) == 0
 
 
 def _report(error: object, code: int) -> int:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from hf_vat.errors import InputError
 
 if TYPE_CHECKING:
-    from hf_vat.explain import Explanation
+    from hf_vat.explanations import Explanation
 
 _templates = Environment(
     loader=PackageLoader("hf_vat.report"),

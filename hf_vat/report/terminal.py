@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hf_vat.errors import InputError
 
 if TYPE_CHECKING:
-    from hf_vat.explain import Explanation
+    from hf_vat.explanations import Explanation
 
 # Colour codes of the 256-colour palette, which all terminals have, from weak to strong.
 _POSITIVE = (230, 229, 222, 221, 214)

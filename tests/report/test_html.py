@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.explain import Explanation
+from hf_vat.explanations import Explanation
 from hf_vat.models.words import split_words
 from hf_vat.report import heatmap, page, write_report
 
@@ -105,7 +105,7 @@ def test_any_text_comes_back_from_the_fragment(text):
 def test_c83_utf8_whatever_the_locale(tmp_path):
     path = tmp_path / "a folder" / "missing" / "page of film.html"
     code = (
-        "import sys; from hf_vat.explain import Explanation\n"
+        "import sys; from hf_vat.explanations import Explanation\n"
         "Explanation('caf\\u00e9 \\U0001f600 \\u597d', ['caf\\u00e9', '\\U0001f600', '\\u597d'], [(0, 4), (5, 6), (7, 8)],"
         "[0.2, 0.3, 0.5], [True] * 3, 'attention', 0, 0, [1.0], ['one']).to_html(sys.argv[1])"
     )
@@ -119,9 +119,7 @@ def test_c83_utf8_whatever_the_locale(tmp_path):
 def test_c85_stands_alone():
     html = page("t", {"ATT": [explanation_of(["good", "film"])], "VAT": [explanation_of(["good", "film"])]})
     assert not re.search(r"https?:|//|@import|url\(|<script|<link|<img|\son\w+=", html)
-    code = (
-        "import sys, hf_vat.explain, hf_vat.report; sys.exit('IPython' in sys.modules or 'matplotlib' in sys.modules)"
-    )
+    code = "import sys, hf_vat.explanations, hf_vat.report; sys.exit('IPython' in sys.modules or 'matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.explain import Explanation
+from hf_vat.explanations import Explanation
 from hf_vat.report import table
 
 

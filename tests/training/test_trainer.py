@@ -247,7 +247,11 @@ def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, s
         assert torch.equal(expected, actual), name
     strip = ("epoch", "step", "train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
     unbroken_log, resumed_log = (
-        [{k: v for k, v in record.items() if k not in strip} for record in trainer.state.log_history if "loss" in record]
+        [
+            {k: v for k, v in record.items() if k not in strip}
+            for record in trainer.state.log_history
+            if "loss" in record
+        ]
         for trainer in (unbroken, resumed)
     )
     assert resumed_log == unbroken_log
@@ -311,7 +315,7 @@ def test_c30_unknown_metric_names_the_available_ones(make_trainer):
     trainer = make_trainer(
         eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="aopc"
     )
-    with pytest.raises(KeyError, match="eval_aopc.*eval_accuracy"):
+    with pytest.raises(KeyError, match=r"eval_aopc.*eval_accuracy"):
         trainer.train()
 
 
@@ -563,7 +567,7 @@ def test_c43_c90_early_stopping_on_a_package_metric_ends_on_all_ranks(tmp_path):
 
 
 def test_c28_attention_by_text_has_no_filler(make_trainer, tokenizer, make_model):
-    from hf_vat.explain import explain
+    from hf_vat.explanations import explain
 
     texts = ["good film plot", "a very dull and boring film"]
     for explanation, size in zip(explain(make_model("vat"), tokenizer, texts, batch_size=2), (3, 6), strict=True):

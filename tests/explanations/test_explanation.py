@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from hf_vat.explain import Explanation, explain
+from hf_vat.explanations import Explanation, explain
 
 
 def example(**changes):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.explain import METHODS, Explanation, explain
+from hf_vat.explanations import METHODS, Explanation, explain
 
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
 

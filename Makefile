@@ -1,0 +1,45 @@
+# Everything runs in .venv, made on first use. Only pip and PyPI are needed.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: quickstart test test-all bench lint format clean
+
+quickstart: $(VENV)/quickstart
+	$(RUN) examples/quickstart.py
+
+test: $(VENV)/test
+	HF_HUB_OFFLINE=1 $(RUN) -m pytest -m "not slow"
+
+test-all: $(VENV)/test
+	HF_HUB_OFFLINE=1 $(RUN) -m pytest
+
+bench: $(VENV)/quickstart
+	HF_HUB_OFFLINE=1 $(RUN) benchmarks/train_step.py --check
+
+lint: $(VENV)/lint
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+format: $(VENV)/lint
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) runs
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# An extra is installed again when what it depends on changes.
+$(VENV)/quickstart: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[quickstart]"
+	@touch $@
+
+$(VENV)/test: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[test]"
+	@touch $@
+
+$(VENV)/lint: $(VENV)/bin/python pyproject.toml
+	$(RUN) -m pip install --disable-pip-version-check -q "ruff>=0.17,<0.18"
+	@touch $@
