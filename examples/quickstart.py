@@ -30,7 +30,10 @@ SYSTEMS = {
     "ATT": {"pooling": "attention", "bottleneck": "none"},
     "VAT": {"pooling": "attention", "bottleneck": "gaussian"},
 }
-EPOCHS = {"base": 2, "ATT": 2, "VAT": 4}
+# VAT begins with the compressor on the pretrained encoder, whose token vectors still stand for their own words; a
+# compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with a joint start.
+EPOCHS = {"base": 2, "ATT": 2, "VAT": 6}
+PHASES = {"start_epochs": 0, "compress_epochs": 4, "learn_epochs": 2}
 K = 5
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
 RANDOM_SEEDS = range(5)
@@ -141,6 +144,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
             VATTrainingArguments(
                 output_dir=str(folder),
                 num_train_epochs=EPOCHS[name],
+                **PHASES,
                 per_device_train_batch_size=32,
                 per_device_eval_batch_size=64,
                 learning_rate=5e-5,
@@ -174,7 +178,8 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
         started = time.perf_counter()
         model(**batch, labels=torch.zeros(32, dtype=torch.long)).loss.backward()
         seconds = time.perf_counter() - started  # the last of three: the first ones warm up
-    steps = sum(EPOCHS.values()) * len(data["train"]) / 32
+    epochs = EPOCHS["base"] + EPOCHS["ATT"] + PHASES["compress_epochs"] / 5 + PHASES["learn_epochs"]
+    steps = epochs * len(data["train"]) / 32
     scorings = 45 * len(data["test"]) / 32 / 4  # full, deleted and kept texts under three scorers
     return (steps + scorings) * seconds / 60 + 0.5
 

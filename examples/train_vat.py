@@ -3,7 +3,8 @@
     python examples/train_vat.py --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
     torchrun --nproc_per_node 2 examples/train_vat.py --train_file train.csv --test_file test.csv --output_dir runs/mine
 
-`--bottleneck none` trains BERT-ATT, with `--pooling first` BERT-base. After an interruption
+It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
+(docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first` BERT-base. After an interruption
 `--resume_from_checkpoint last` goes on where the run stopped.
 """
 
@@ -20,7 +21,10 @@ def main():
         save_strategy="epoch",
         load_best_model_at_end=True,
         metric_for_best_model="accuracy",
-        num_train_epochs=5,
+        num_train_epochs=6,
+        start_epochs=0,
+        compress_epochs=4,
+        learn_epochs=2,
         per_device_train_batch_size=32,
         learning_rate=5e-5,
         warmup_steps=0.1,

@@ -39,10 +39,10 @@ class BertVATConfig(BertConfig):
             records here the head that was trained last, as the other one is out of date.
         beta (`float`, *optional*, defaults to 0.1):
             Weight β ≥ 0 of the compression term.
-        kl_reduction (`str`, *optional*, defaults to `"sum"`):
-            Whether the KL divergence of a text is the `"sum"` over latent dimensions, the divergence of the joint
-            Gaussian, or their `"mean"`, which makes the effective weight β/d_z. With `"sum"` and β ≥ 1 a constant z
-            is optimal.
+        kl_reduction (`str`, *optional*, defaults to `"mean"`):
+            Whether the KL divergence of a text is the `"mean"` over latent dimensions, or their `"sum"`, the
+            divergence of the joint Gaussian, which weighs d_z times as much. With `"sum"` and β ≥ 1 a constant z is
+            optimal.
         prior (`str`, *optional*, defaults to `"standard"`):
             Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
     """
@@ -63,7 +63,7 @@ class BertVATConfig(BertConfig):
     heads: Literal["separate", "shared", "shared_mean"] = "separate"
     predict_from: Literal["learner", "compressor"] = "learner"
     beta: float | int = 0.1
-    kl_reduction: Literal["sum", "mean"] = "sum"
+    kl_reduction: Literal["mean", "sum"] = "mean"
     prior: Literal["standard", "learned"] = "standard"
 
     @classmethod

@@ -9,12 +9,14 @@ from transformers import BertModel
 from transformers import initialization as init
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
 from transformers.processing_utils import Unpack
-from transformers.utils import ModelOutput, TransformersKwargs
+from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
 
 from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .configuration_vat import BertVATConfig
+
+logger = logging.get_logger(__name__)
 
 
 @dataclass
@@ -95,6 +97,12 @@ class BertForVATClassification(BertPreTrainedModel):
         self.compressor_head = (
             ClassificationHead(latent, hidden, labels, dropout) if compresses and config.heads != "shared" else None
         )
+        if compresses and config.kl_reduction == "sum" and config.beta >= 1:
+            logger.warning(
+                'beta=%s with kl_reduction="sum": a constant z is optimal then, so expect accuracy to collapse; use a '
+                'smaller beta, or kl_reduction="mean".',
+                config.beta,
+            )
         self.phase = "joint" if compresses else "finetune"
         self.label_smoothing = 0.0
         self.post_init()

@@ -56,7 +56,7 @@ class ModelArguments:
     )
     beta: float = field(default=0.1, metadata={"help": "Weight of the compression term."})
     kl_reduction: str = field(
-        default="sum", metadata={"help": "KL over latent dimensions.", "choices": ["sum", "mean"]}
+        default="mean", metadata={"help": "KL over latent dimensions.", "choices": ["mean", "sum"]}
     )
     prior: str = field(default="standard", metadata={"help": "Prior of z.", "choices": ["standard", "learned"]})
     max_length: int = field(default=256, metadata={"help": "Tokens per text, special ones included."})
