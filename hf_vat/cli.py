@@ -11,6 +11,7 @@ from dataclasses import is_dataclass
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfArgumentParser
+from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError
@@ -29,8 +30,13 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
         One object for each dataclass.
     """
     assert all(is_dataclass(cls) for cls in dataclasses)
-    # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates.
-    parser = HfArgumentParser(dataclasses, description=description, allow_abbrev=False)
+    # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates. The usual usage lists every
+    # option, two hundred lines above an error.
+    usage = "%(prog)s [--option value ...]; --help lists the options"
+    parser = HfArgumentParser(dataclasses, description=description, allow_abbrev=False, usage=usage)
+    for action in parser._actions:
+        if action.type is string_to_bool:  # `bool | None` would refuse the bare flag that `bool` takes
+            action.nargs, action.const = "?", True
     parser.set_defaults(**defaults)
     try:
         *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
@@ -48,7 +54,9 @@ def run(main: Callable[[], None]) -> None:
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    transformers_logging.set_verbosity_warning()
+    # Every new layer would be reported as missing in the checkpoint, which is what these commands are for.
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     warnings.filterwarnings("ignore", message=".*pin_memory.*")
     code = 0
     try:

@@ -1,15 +1,7 @@
-"""Text classification data from the Hub or from local files: one `DatasetDict`, one label map, texts as written.
+"""Text classification data from the Hub or from local files: one `DatasetDict`, one label map, texts as written."""
 
-CSV, TSV and JSON lines are read here and not by `datasets`, whose readers guess types for each file: "007" would become
-7, and the words "None" and "NA" missing values. Hub data sets and Parquet files have types of their own.
-"""
-
-import csv
-import io
-import json
 import logging
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,24 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
-from datasets.exceptions import DatasetsError
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from hf_vat.errors import InputError
 
+from .files import LOCAL_FILES, Number, Source, listed, read_sources
+
 logger = logging.getLogger(__name__)
 
-_SPLIT_NAMES = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "val", "dev"),
-    "test": ("test",),
-}
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl or .parquet)"
 
 
 @dataclass
@@ -111,10 +96,10 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
             counted from 1, without the header.
     """
     _check_arguments(args)
-    sources = _read_sources(args)
+    sources = read_sources(args)
     if label_names is None and "train" not in sources:
         raise InputError(
-            f"There is no training split to take the class names from, only {_listed(sources)}. Give a training split, "
+            f"There is no training split to take the class names from, only {listed(sources)}. Give a training split, "
             "or the class names of the model."
         )
     first = next(iter(sources.values()))
@@ -152,7 +137,7 @@ def _check_arguments(args: DataArguments) -> None:
     files = [args.train_file, args.validation_file, args.test_file]
     if (args.dataset_name is None) == (not any(files)):
         given = "neither" if args.dataset_name is None else "both"
-        raise InputError(f"Give either --dataset_name or {_LOCAL_FILES}; {given} were given.")
+        raise InputError(f"Give either --dataset_name or {LOCAL_FILES}; {given} were given.")
     if (args.dataset_config_name or args.dataset_revision) and (
         any(files) or Path(args.dataset_name).expanduser().is_dir()
     ):
@@ -167,210 +152,16 @@ def _check_arguments(args: DataArguments) -> None:
             raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
 
 
-class _Number(str):
-    """A number in a source that has types, kept as it is written there."""
-
-
-@dataclass
-class _Source:
-    """A split before any check: where it is from, its columns, and the names of the label column if it has any."""
-
-    origin: str
-    columns: dict[str, Sequence]
-    class_names: list[str] | None = None
-
-    def __post_init__(self):
-        if not any(len(values) for values in self.columns.values()):
-            raise InputError(f"{self.origin}: no rows. Give data with at least one row of text and label.")
-
-    def column(self, name: str, option: str) -> Sequence:
-        if name not in self.columns:
-            raise InputError(
-                f"{self.origin}: no column {name!r}; found {_listed(self.columns)}. Name the column with {option}."
-            )
-        return self.columns[name][:]
-
-
 class _Row(NamedTuple):
     number: int
     text: str
     label: str
 
 
-# Reading
-
-
-def _read_sources(args: DataArguments) -> dict[str, _Source]:
-    if args.dataset_name is None:
-        files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
-        return {split: _read_file(Path(file).expanduser(), args) for split, file in files.items() if file}
-    folder = Path(args.dataset_name).expanduser()
-    files = _split_files(folder) if folder.is_dir() else {}
-    if files:
-        return {split: _read_file(file, args) for split, file in files.items()}
-    return _read_hub(args)
-
-
-def _split_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are named like splits; none if it has no CSV, TSV or JSON files."""
-    readable = sorted(path for path in folder.iterdir() if path.suffix.lower() in _READERS)
-    files = {}
-    for split, names in _SPLIT_NAMES.items():
-        found = [path for path in readable if path.stem.lower() in names]
-        if len(found) > 1:
-            raise InputError(
-                f"{folder.resolve()}: {_listed(path.name for path in found)} could each be the {split} split. "
-                "Keep one of them, or name the files with --train_file, --validation_file and --test_file."
-            )
-        if found:
-            files[split] = found[0]
-    if not files and any(path.suffix.lower() != ".parquet" for path in readable):
-        raise InputError(
-            f"{folder.resolve()}: no file is named like a split (train, validation or dev, test); found "
-            f"{_listed(path.name for path in readable)}. Rename them, or use --train_file."
-        )
-    return files
-
-
-def _read_hub(args: DataArguments) -> dict[str, _Source]:
-    name = args.dataset_name
-    try:
-        loaded = load_dataset(name, args.dataset_config_name, revision=args.dataset_revision)
-    except (OSError, RuntimeError, ValueError, DatasetsError) as error:
-        reason = textwrap.shorten(str(error), 300).rstrip(".")
-        no_folder = "" if Path(name).is_dir() else ", and there is no such folder"
-        raise InputError(
-            f"Data set {name!r} cannot be loaded: {reason}{no_folder}. Check the name and the connection, or use "
-            f"{_LOCAL_FILES}."
-        ) from error
-    sources = {}
-    for split, names in _SPLIT_NAMES.items():
-        found = next((candidate for candidate in names if candidate in loaded), None)
-        if found is None:
-            continue
-        source = _typed_source(f"{name}, split {found!r}", loaded[found], args.label_column)
-        labels = source.columns.get(args.label_column, ())
-        if split != "train" and len(labels) and all(label is None or label == -1 for label in labels):
-            logger.warning("%s has no labels and is left out.", source.origin)
-            continue
-        sources[split] = source
-    if not sources:
-        raise InputError(
-            f"Data set {name!r} has no train, validation or test split with labels; found {_listed(loaded)}."
-        )
-    return sources
-
-
-def _read_file(path: Path, args: DataArguments) -> _Source:
-    path = path.resolve()
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise InputError(f"{path}: files of type {path.suffix!r} cannot be read; allowed are {_listed(_READERS)}.")
-    if not path.is_file():
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: there is no folder {path.parent}. Check the path.")
-        present = sorted(other.name for other in path.parent.iterdir())
-        raise InputError(f"{path}: no such file. The folder contains: {_listed(present) or 'nothing'}.")
-    try:
-        return reader(path, args)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
-
-
-def _read_csv(path: Path, args: DataArguments) -> _Source:
-    content = _read_text(path, args.encoding)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    usual_limit = csv.field_size_limit(max(len(content), 1))  # a text may be longer than the usual 131,072 characters
-    try:
-        header, *records = [record for record in reader if record] or [[]]
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: {error}. A text that begins with a quotation mark must be put into "
-            'quotation marks, and those inside it doubled ("").'
-        ) from error
-    finally:
-        csv.field_size_limit(usual_limit)
-    header = [name.strip() for name in header]
-    twice = [name for name, count in Counter(header).items() if name and count > 1]
-    if twice:
-        raise InputError(f"{path}: the header has {_listed(twice)} more than once; each column needs its own name.")
-    for row, record in enumerate(records, 1):
-        if len(record) != len(header):
-            raise InputError(
-                f"{path}: row {row} has {len(record)} cells, but the header has {len(header)} ({_listed(header)}). Put "
-                f"texts that contain {delimiter!r} into quotation marks."
-            )
-    return _Source(str(path), dict(zip(header, zip(*records, strict=True), strict=False)))
-
-
-def _read_json(path: Path, args: DataArguments) -> _Source:
-    content = _read_text(path, args.encoding)
-    decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=lambda _: None).decode
-    is_array = content.lstrip().startswith("[")
-    records = []
-    for line, document in enumerate([content] if is_array else content.split("\n"), 1):
-        if not document.strip():
-            continue
-        try:
-            value = decode(document)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path}, line {line + error.lineno - 1}: {error.msg}. Write one JSON object per line, such as "
-                '{"text": "…", "label": "…"}.'
-            ) from error
-        records += value if is_array else [value]
-    for row, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise InputError(f'{path}: row {row} is {record!r}, not an object such as {{"text": "…", "label": "…"}}.')
-    names = dict.fromkeys(name for record in records for name in record)
-    return _Source(str(path), {name: [record.get(name) for record in records] for name in names})
-
-
-def _read_parquet(path: Path, args: DataArguments) -> _Source:
-    try:
-        table = pq.ParquetFile(path).read()
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: not a Parquet file ({str(error).rstrip('.')}). Write the file anew.") from error
-    return _typed_source(str(path), Dataset(table), args.label_column)
-
-
-def _typed_source(origin: str, dataset: Dataset, label_column: str) -> _Source:
-    columns = {name: dataset[name] for name in dataset.column_names}
-    feature = dataset.features.get(label_column)
-    if not isinstance(feature, ClassLabel):
-        return _Source(origin, columns)
-    columns[label_column] = [
-        label if label is None or label < 0 else feature.names[label] for label in dataset[label_column]
-    ]
-    return _Source(origin, columns, feature.names)
-
-
-def _read_text(path: Path, encoding: str) -> str:
-    try:
-        return path.read_bytes().decode(encoding).removeprefix("\ufeff")
-    except LookupError as error:
-        raise InputError(f"Encoding {encoding!r} is unknown; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: byte {error.start} (counted from 0) is not {encoding}. Save the file as UTF-8, or name its encoding "
-            "with --encoding, e.g. --encoding latin-1."
-        ) from error
-
-
-_READERS = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".json": _read_json,
-    ".jsonl": _read_json,
-    ".parquet": _read_parquet,
-}
-
-
 # Texts and labels
 
 
-def _find_text_column(source: _Source, label_column: str) -> str:
+def _find_text_column(source: Source, label_column: str) -> str:
     if "text" in source.columns:
         return "text"
     candidates = [
@@ -383,12 +174,12 @@ def _find_text_column(source: _Source, label_column: str) -> str:
     if len(candidates) != 1:
         raise InputError(
             f"{source.origin}: no column 'text', and not exactly one other column with words; found "
-            f"{_listed(source.columns)}. Name the column with --text_column."
+            f"{listed(source.columns)}. Name the column with --text_column."
         )
     return candidates[0]
 
 
-def _labelled_rows(source: _Source, text_column: str, args: DataArguments) -> list[_Row]:
+def _labelled_rows(source: Source, text_column: str, args: DataArguments) -> list[_Row]:
     texts = source.column(text_column, "--text_column")
     labels = source.column(args.label_column, "--label_column")
     rows, incomplete = [], []
@@ -409,7 +200,7 @@ def _labelled_rows(source: _Source, text_column: str, args: DataArguments) -> li
             rows.append(_Row(number, str(text), label))
     if incomplete and not args.drop_empty:
         raise InputError(
-            f"{source.origin}: no text or no label in {_listed(incomplete, 5)}. Rows are counted from 1, without the "
+            f"{source.origin}: no text or no label in {listed(incomplete, 5)}. Rows are counted from 1, without the "
             "header. Fill them in, or leave them out with --drop_empty."
         )
     if incomplete:
@@ -419,7 +210,7 @@ def _labelled_rows(source: _Source, text_column: str, args: DataArguments) -> li
     return rows if source.class_names else _whole_numbers(source.origin, rows)
 
 
-def _as_label(source: _Source, number: int, value: object) -> str | None:
+def _as_label(source: Source, number: int, value: object) -> str | None:
     """The label as a name; a number from a source with types stays marked as one."""
     if source.class_names and isinstance(value, str):
         return value
@@ -428,7 +219,7 @@ def _as_label(source: _Source, number: int, value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        value = _Number(value)
+        value = Number(value)
     if not isinstance(value, str):
         raise InputError(f"{source.origin}: row {number} has the label {value!r}; each text needs one name or number.")
     if value.strip().startswith("-") and _NUMBER.fullmatch(value.strip()):
@@ -436,7 +227,7 @@ def _as_label(source: _Source, number: int, value: object) -> str | None:
             f"{source.origin}: row {number} has the label {value.strip()}. Negative labels mark unlabelled rows, as in "
             "the test sets of GLUE: use a split with labels. If they are classes, write names instead."
         )
-    return value if isinstance(value, _Number) else value.strip() or None
+    return value if isinstance(value, Number) else value.strip() or None
 
 
 def _whole_numbers(origin: str, rows: list[_Row]) -> list[_Row]:
@@ -449,8 +240,8 @@ def _whole_numbers(origin: str, rows: list[_Row]) -> list[_Row]:
             f"{origin}: row {fraction.number} has the label {fraction.label}. Numbers as labels must be whole; "
             "regression is not supported."
         )
-    number = next((row for row in rows if isinstance(row.label, _Number)), None)
-    name = next((row for row in rows if not isinstance(row.label, _Number)), None)
+    number = next((row for row in rows if isinstance(row.label, Number)), None)
+    name = next((row for row in rows if not isinstance(row.label, Number)), None)
     if number is not None and name is not None:
         raise InputError(
             f"{origin}: row {name.number} has the name {name.label!r} as its label, but row {number.number} the number "
@@ -471,7 +262,7 @@ def _encode(origin: str, rows: list[_Row], names: list[str], ids: dict[str, int]
         positions = f" (or 0 to {len(names) - 1})" if len(ids) > len(names) else ""
         raise InputError(
             f"{origin}: row {unknown.number} has the unknown label {unknown.label!r}; known are "
-            f"{_listed(names)}{positions}. Correct it, or add rows with this label to the training data."
+            f"{listed(names)}{positions}. Correct it, or add rows with this label to the training data."
         )
     return Dataset.from_dict(
         {"text": [row.text for row in rows], "label": [ids[row.label] for row in rows]},
@@ -497,9 +288,3 @@ def _hold_out(train: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset
             "--validation_share 0."
         )
     return train.select(np.flatnonzero(~held_out)), train.select(np.flatnonzero(held_out))
-
-
-def _listed(items, limit: int = 20) -> str:
-    items = list(items)
-    more = f", … ({len(items)} in all)" if len(items) > limit else ""
-    return ", ".join(str(item) for item in items[:limit]) + more

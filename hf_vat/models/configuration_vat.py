@@ -76,9 +76,15 @@ class BertVATConfig(BertConfig):
             config_dict = {key: value for key, value in config_dict.items() if key not in settings} | given
         return super().from_dict(config_dict, **kwargs)
 
+    @classmethod
+    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
+        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
+        # A plain BERT checkpoint is what we build on; its model_type would hide ours.
+        if config_dict.get("model_type") == BertConfig.model_type:
+            config_dict.pop("model_type")
+        return config_dict, kwargs
+
     def __post_init__(self, **kwargs):
-        # A plain BERT checkpoint brings model_type="bert", which would hide ours.
-        kwargs.pop("model_type", None)
         num_labels = kwargs.get("num_labels")
         if self.id2label is None and self.label2id is not None:
             self.id2label = {position: name for name, position in self.label2id.items()}

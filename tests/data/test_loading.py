@@ -396,7 +396,7 @@ def test_pitfall_32_unlabelled_hub_split_is_left_out(monkeypatch, caplog):
         test=Dataset.from_dict({**rows, "label": [-1, -1]}, features=features),
     )
     calls = []
-    monkeypatch.setattr("hf_vat.data.loading.load_dataset", lambda *a, **k: calls.append((a, k)) or glue)
+    monkeypatch.setattr("hf_vat.data.files.load_dataset", lambda *a, **k: calls.append((a, k)) or glue)
     splits = load(dataset_name="nyu-mll/glue", dataset_config_name="sst2", dataset_revision="abc")
     assert calls == [(("nyu-mll/glue", "sst2"), {"revision": "abc"})]
     assert list(splits) == ["train", "validation"]

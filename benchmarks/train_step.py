@@ -1,0 +1,151 @@
+"""Time of a training step in each phase, and of attention explanations, against plain transformers in the same run.
+
+    python benchmarks/train_step.py --check
+
+The three ratios are those of the project's targets. Ours and the baseline are measured in turn, round by round, on the
+same batches, and the median of the rounds' ratios is taken, since the speed of a shared machine drifts. Exits 1 if a
+target is missed.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+from datasets import Dataset
+from transformers import (
+    AutoTokenizer,
+    BertForSequenceClassification,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.utils import logging
+
+from hf_vat import BertForVATClassification, VATTrainer, VATTrainingArguments, explain
+from hf_vat.data.offline import minilm_folder, rotten_tomatoes
+from hf_vat.inference import evaluation_mode
+
+TARGETS = {"learner step": 1.05, "compressor step": 0.35, "explanation by attention": 1.10}
+
+
+class Stopwatch(TrainerCallback):
+    """Seconds of each optimizer step."""
+
+    def __init__(self):
+        self.seconds = []
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.started = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.seconds.append(time.perf_counter() - self.started)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 if a target is missed")
+    parser.add_argument("--rounds", type=int, default=7, help="measurements of each kind (default: 7)")
+    args = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+    encoder = minilm_folder()
+    sentences = rotten_tomatoes(1, 1, 1000)["test"]["text"][:]
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    rows = Dataset.from_dict({**tokenizer(sentences[:256], truncation=True, max_length=64), "label": [0, 1] * 128})
+    ratios = {name: [] for name in TARGETS}
+    seconds = {name: [] for name in (*TARGETS, "stock step", "bare forward")}
+    model = BertForVATClassification.from_pretrained(encoder, num_labels=2)
+    for _ in range(args.rounds):
+        stock = step_seconds(stock_trainer(encoder, tokenizer, rows))
+        # 8 steps an epoch: the first epoch compresses, the second learns
+        ours = step_seconds(vat_trainer(encoder, tokenizer, rows))
+        record(seconds, ratios, "compressor step", statistics.median(ours[2:8]), stock, "stock step")
+        record(seconds, ratios, "learner step", statistics.median(ours[10:16]), stock, "stock step")
+        bare = timed(lambda: bare_forward(model, tokenizer, sentences))
+        explained = timed(lambda: explain(model, tokenizer, sentences, max_length=64))
+        record(seconds, ratios, "explanation by attention", explained, bare, "bare forward")
+
+    missed = False
+    print(f"{'what':28}{'ours (s)':>10}{'baseline (s)':>14}{'ratio':>8}{'target':>9}")
+    for name, target in TARGETS.items():
+        baseline = "bare forward" if "explanation" in name else "stock step"
+        ratio = statistics.median(ratios[name])
+        missed |= ratio > target
+        print(
+            f"{name:28}{statistics.median(seconds[name]):10.3f}{statistics.median(seconds[baseline]):14.3f}"
+            f"{ratio:8.3f}{target:9.2f}{'  MISSED' if ratio > target else ''}"
+        )
+    sys.exit(int(args.check and missed))
+
+
+def record(seconds, ratios, name, ours, baseline, baseline_name):
+    seconds[name].append(ours)
+    seconds[baseline_name].append(baseline)
+    ratios[name].append(ours / baseline)
+
+
+def settings(folder: str, epochs: int) -> dict:
+    return {
+        "output_dir": folder,
+        "num_train_epochs": epochs,
+        "per_device_train_batch_size": 32,
+        "report_to": "none",
+        "save_strategy": "no",
+        "logging_strategy": "no",
+        "disable_tqdm": True,
+        "use_cpu": True,
+    }
+
+
+def stock_trainer(encoder, tokenizer, rows) -> Trainer:
+    with tempfile.TemporaryDirectory() as folder:
+        return Trainer(
+            BertForSequenceClassification.from_pretrained(encoder, num_labels=2),
+            TrainingArguments(**settings(folder, 1)),
+            train_dataset=rows,
+            data_collator=DataCollatorWithPadding(tokenizer),
+        )
+
+
+def vat_trainer(encoder, tokenizer, rows) -> VATTrainer:
+    with tempfile.TemporaryDirectory() as folder:
+        return VATTrainer(
+            BertForVATClassification.from_pretrained(encoder, num_labels=2),
+            VATTrainingArguments(**settings(folder, 2), start_epochs=0),
+            train_dataset=rows,
+            data_collator=DataCollatorWithPadding(tokenizer),
+        )
+
+
+def step_seconds(trainer: Trainer):
+    """Seconds of all steps; for the stock trainer their median, the first two left out."""
+    watch = Stopwatch()
+    trainer.add_callback(watch)
+    trainer.train()
+    return watch.seconds if isinstance(trainer, VATTrainer) else statistics.median(watch.seconds[2:])
+
+
+@torch.inference_mode()
+def bare_forward(model, tokenizer, texts: list[str], batch_size: int = 32) -> None:
+    """What any prediction costs: tokenize, sort by length, run in batches."""
+    encoded = tokenizer(texts, truncation=True, max_length=64)["input_ids"]
+    encoded.sort(key=len, reverse=True)
+    with evaluation_mode(model):
+        for start in range(0, len(encoded), batch_size):
+            batch = tokenizer.pad({"input_ids": encoded[start : start + batch_size]}, return_tensors="pt")
+            model(**batch).logits.softmax(-1).tolist()
+
+
+def timed(call) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

