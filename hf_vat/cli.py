@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from pathlib import Path
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -75,14 +76,33 @@ def load_classifier(name: str):
     """Model and tokenizer of a classifier, ours or any other.
 
     Raises:
-        InputError: if there is none by that name.
+        InputError: if there is none by that name, or it is an encoder without a trained classifier.
     """
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(name)
+        model, info = AutoModelForSequenceClassification.from_pretrained(name, output_loading_info=True)
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
-        raise InputError(f"{name} cannot be loaded as a classifier: {error}") from error
+        raise InputError(f"{name} cannot be loaded as a classifier: {' '.join(str(error).split())}") from error
+    if info["missing_keys"]:  # they would be drawn at random
+        missing = ", ".join(sorted(info["missing_keys"])[:3])
+        raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
     return model, tokenizer
+
+
+def output_file(option: str, name: str) -> Path:
+    """A file that will be written later; its folder is made now, so that no result is lost for want of it.
+
+    Raises:
+        InputError: if it cannot be a file.
+    """
+    path = Path(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option} {name}: the folder cannot be made ({error}); choose another.") from error
+    if path.is_dir():
+        raise InputError(f"{option} {name} is a folder; give a file.")
+    return path
 
 
 def is_main_process() -> bool:

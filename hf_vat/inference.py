@@ -36,7 +36,6 @@ def forward_batches(
     order = sorted(range(len(input_ids)), key=lambda position: -len(input_ids[position]))
     with (
         evaluation_mode(model),
-        torch.inference_mode(),
         tqdm(total=len(order), desc=progress, unit="text", disable=progress is None) as bar,
     ):
         for start in range(0, len(order), batch_size):
@@ -44,7 +43,9 @@ def forward_batches(
             batch = tokenizer.pad(
                 {"input_ids": [list(input_ids[position]) for position in positions]}, return_tensors="pt"
             )
-            yield positions, model(**batch.to(model.device))
+            with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
+                output = model(**batch.to(model.device))
+            yield positions, output
             bar.update(len(positions))
 
 

@@ -62,7 +62,7 @@ class DataArguments:
             "help": "Share of each class of the training data to hold out if there is no validation data; 0: none."
         },
     )
-    data_seed: int = field(default=42, metadata={"help": "Seed for the held-out rows and for the samples."})
+    split_seed: int = field(default=42, metadata={"help": "Seed for the held-out rows and for the samples."})
     max_train_samples: int | None = field(
         default=None, metadata={"help": "Train on a random sample of at most this many rows."}
     )
@@ -121,12 +121,12 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
             "least two classes in the training data; check the file and --label_column."
         )
     if "train" in splits and "validation" not in splits and args.validation_share > 0:
-        train, validation = _hold_out(splits["train"], args.validation_share, args.data_seed)
+        train, validation = _hold_out(splits["train"], args.validation_share, args.split_seed)
         splits = DatasetDict({**splits, "train": train, "validation": validation})
     for split, dataset in splits.items():
         limit = args.max_train_samples if split == "train" else args.max_eval_samples
         if limit is not None and limit < len(dataset):
-            splits[split] = dataset.shuffle(seed=args.data_seed).select(range(limit))  # files are often sorted by label
+            splits[split] = dataset.shuffle(seed=args.split_seed).select(range(limit))  # files are often sorted by label
         counts = Counter(splits[split]["label"][:])
         described = ", ".join(f"{name} {counts[position]}" for position, name in enumerate(names))
         logger.info("%s: %d rows (%s)", split, len(splits[split]), described)

@@ -7,10 +7,12 @@ One rule for every method and metric. A word is
 - each Han ideograph alone, as texts written with them have no spaces;
 - any other visible symbol alone: punctuation marks, and emoji with all code points that form one picture.
 
-White space, control characters and zero-width characters (except the joiners inside a word) separate words and belong
-to none. Words keep the characters as typed; their spans are offsets in code points into the text, end exclusive.
+White space and invisible characters (Unicode category C: control, zero-width and other format characters, private use,
+unassigned) separate words and belong to none, except joiners after a letter and those that are part of an emoji. Words
+keep the characters as typed; their spans are offsets in code points into the text, end exclusive.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -55,6 +57,8 @@ class EncodedText:
         token_words: for each token the positions in `words` that it covers; empty for special tokens and for tokens
             outside every word.
         special: for each token whether it is a special token.
+        truncated: number of words that were cut off because the text is longer than the maximum length. A word cut in
+            the middle is seen; a word that the tokenizer drops at any length is neither seen nor cut off.
     """
 
     text: str
@@ -62,6 +66,7 @@ class EncodedText:
     input_ids: list[int]
     token_words: list[tuple[int, ...]]
     special: list[bool]
+    truncated: int = 0
 
     @cached_property
     def seen(self) -> list[bool]:
@@ -69,17 +74,11 @@ class EncodedText:
         covered = {position for positions in self.token_words for position in positions}
         return [position in covered for position in range(len(self.words))]
 
-    @cached_property
-    def truncated(self) -> int:
-        """Number of words at the end of the text that were cut off (a word cut in the middle is seen)."""
-        last_seen = max((position for positions in self.token_words for position in positions), default=-1)
-        return len(self.words) - 1 - last_seen
-
     def word_scores(self, token_scores) -> list[float]:
         """Sum token scores over the tokens of each word.
 
-        A token that covers several words gives each an equal share, so the total over words and special tokens is the
-        total over tokens. Words that the model does not see get 0.
+        A token that covers several words gives each an equal share, so the total over words and over tokens that belong
+        to no word is the total over tokens. Words that the model does not see get 0.
 
         Args:
             token_scores: one number for each of `input_ids`.
@@ -116,33 +115,25 @@ def encode_words(tokenizer, texts: list[str], max_length: int) -> list[EncodedTe
         )
     if not texts:
         return []
-    encoded = tokenizer(
-        texts, truncation=True, max_length=max_length, return_offsets_mapping=True, return_special_tokens_mask=True
-    )
-    return [
-        _align(text, ids, offsets, special)
-        for text, ids, offsets, special in zip(
-            texts,
-            encoded["input_ids"],
-            encoded["offset_mapping"],
-            encoded["special_tokens_mask"],
-            strict=True,
-        )
-    ]
+    encodings = tokenizer(texts, truncation=True, max_length=max_length).encodings
+    return [_align(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
 
 
-def _align(text: str, input_ids: list[int], offsets: list[tuple[int, int]], special: list[int]) -> EncodedText:
+def _align(text: str, encoding) -> EncodedText:
     words = split_words(text)
-    token_words: list[tuple[int, ...]] = []
-    first = 0  # words before this one end before the current token; offsets never go back
-    for (start, end), is_special in zip(offsets, special, strict=True):
-        if is_special or start == end:
-            token_words.append(())
-            continue
-        while first < len(words) and words[first].end <= start:
-            first += 1
-        position = first
-        while position < len(words) and words[position].start < end:
-            position += 1
-        token_words.append(tuple(range(first, position)))
-    return EncodedText(text, words, list(input_ids), token_words, [bool(flag) for flag in special])
+    token_words = _words_of_tokens(words, encoding)
+    seen = {position for positions in token_words for position in positions}
+    overflow = {
+        position
+        for rest in encoding.overflowing
+        for positions in _words_of_tokens(words, rest)
+        for position in positions
+    }
+    special = [bool(flag) for flag in encoding.special_tokens_mask]
+    return EncodedText(text, words, encoding.ids, token_words, special, truncated=len(overflow - seen))
+
+
+def _words_of_tokens(words: list[Word], encoding) -> list[tuple[int, ...]]:
+    starts, ends = [word.start for word in words], [word.end for word in words]
+    # Special tokens have the span (0, 0), which meets no word.
+    return [tuple(range(bisect_right(ends, start), bisect_left(starts, end))) for start, end in encoding.offsets]

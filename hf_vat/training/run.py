@@ -30,6 +30,20 @@ _DECISIVE = (
     *("seed", "data_seed", "bf16", "fp16", "train_sampling_strategy", "metric_for_best_model"),
 )
 
+_MINIMA = {
+    "seed": 0,
+    "beta": 0,
+    "learning_rate": 0,
+    "compressor_learning_rate": 0,
+    "weight_decay": 0,
+    "max_grad_norm": 0,
+    "dataloader_num_workers": 0,
+    "per_device_train_batch_size": 1,
+    "per_device_eval_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "attention_probe_size": 1,
+}
+
 
 @dataclass
 class ModelArguments:
@@ -76,11 +90,13 @@ def train_classifier(
     Raises:
         InputError: if settings, data or output folder cannot be used.
     """
+    _check_settings(model_args, args)
+    checkpoint = claim_output_dir(model_args, data_args, args)
     set_seed(args.seed)
     with args.main_process_first(desc="preparing the run"):
-        checkpoint = claim_output_dir(model_args, data_args, args)
         if data is None:
             data = load_text_classification(data_args)
+        _check_splits(data, args)
         tokenizer, model = load_model(model_args, data["train"].features["label"].names)
         encoded = data.map(
             lambda rows: tokenizer(rows["text"], truncation=True, max_length=model_args.max_length),
@@ -97,8 +113,12 @@ def train_classifier(
         processing_class=tokenizer,
         compute_metrics=accuracy,
     )
+    if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
+        settings = _settings(model_args, data_args, args)
+        (Path(args.output_dir) / RUN_NAME).write_text(json.dumps(settings, indent=2, ensure_ascii=False), "utf-8")
     result = trainer.train(resume_from_checkpoint=checkpoint)
-    trainer.save_metrics("train", result.metrics)
+    if not (Path(args.output_dir) / "train_results.json").is_file():  # resuming a finished run trains no further step
+        trainer.save_metrics("train", result.metrics)
     if "test" in encoded:
         trainer.save_metrics("test", trainer.evaluate(encoded["test"], metric_key_prefix="test"))
     trainer.save_state()
@@ -125,10 +145,12 @@ def load_model(model_args: ModelArguments, label_names: list[str]):
             beta=model_args.beta,
             **settings,
         )
-    except (OSError, ValueError, StrictDataclassError) as error:
-        reason = str(error).strip().splitlines()[-1].strip() if isinstance(error, StrictDataclassError) else error
+        model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
+    except StrictDataclassError as error:
+        raise InputError(f"The model settings do not fit: {str(error).strip().splitlines()[-1].strip()}") from error
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"{name} cannot be loaded with these settings: {reason} Give --model_name_or_path a BERT checkpoint: a "
+            f"{name} cannot be loaded: {' '.join(str(error).split())} Give --model_name_or_path a BERT checkpoint: a "
             "folder, or a Hub id if the Hub can be reached."
         ) from error
     allowed = model.config.max_position_embeddings
@@ -140,42 +162,35 @@ def load_model(model_args: ModelArguments, label_names: list[str]):
 
 
 def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> str | None:
-    """Make sure that the output folder is new, or holds this very run and `resume_from_checkpoint` asks to go on.
+    """Check that the output folder is new, or holds this very run and `resume_from_checkpoint` asks to go on.
+
+    Nothing is written: every process of a run checks for itself and comes to the same result.
 
     Returns:
         The checkpoint to go on from, if there is one.
 
     Raises:
-        InputError: if the folder holds anything else; nothing in it is touched.
+        InputError: if the folder holds anything else.
     """
     folder, resume = Path(args.output_dir), args.resume_from_checkpoint
-    settings = {
-        "model": asdict(model_args),
-        "data": asdict(data_args),
-        "training": {name: args.to_dict()[name] for name in _DECISIVE},
-    }
-    path = folder / RUN_NAME
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--output_dir {folder} is a file; give a folder.")
     if not folder.exists() or not any(folder.iterdir()):
         if resume and resume != "last":
             raise InputError(f"{resume} is not a checkpoint of the run in {folder}, which is empty.")
-        if args.should_save:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(settings, indent=2, ensure_ascii=False), encoding="utf-8")
         return None
-    if not args.should_save:
-        return resume if resume != "last" else get_last_checkpoint(folder)  # checked by the process that writes
-    if not path.is_file():
-        raise InputError(f"--output_dir {folder} holds other files and no run; choose an empty or new folder.")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    ours = json.loads(json.dumps(settings))
-    different = [
-        f"{group}.{name} was {found.get(group, {}).get(name)!r} and is {value!r}"
-        for group, values in ours.items()
-        for name, value in values.items()
-        if found.get(group, {}).get(name) != value
-    ]
+    try:
+        found = json.loads((folder / RUN_NAME).read_text(encoding="utf-8"))
+        different = [
+            f"{group}.{name} was {found[group].get(name)!r} and is {value!r}"
+            for group, values in _settings(model_args, data_args, args).items()
+            for name, value in values.items()
+            if found[group].get(name) != value
+        ]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"--output_dir {folder} holds other files and no run; choose an empty or new folder."
+        ) from error
     if different:
         raise InputError(
             f"--output_dir {folder} holds another run ({'; '.join(different[:5])}); choose another folder, or the same "
@@ -205,3 +220,41 @@ def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: D
         f"{model_args.model_name_or_path} with pooling={model_args.pooling}, bottleneck={model_args.bottleneck}; "
         f"{sizes} texts; seed {args.seed}; world size {args.world_size} ({args.device})"
     )
+
+
+def _settings(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> dict:
+    """What is stored as `run.json`, as it reads when loaded back."""
+    training = args.to_dict()
+    settings = {
+        "model": asdict(model_args),
+        "data": asdict(data_args),
+        "training": {name: training[name] for name in _DECISIVE},
+    }
+    return json.loads(json.dumps(settings))
+
+
+def _check_settings(model_args: ModelArguments, args: VATTrainingArguments) -> None:
+    """Refuse what torch and transformers refuse only after the run has begun, or not at all."""
+    for name, minimum in _MINIMA.items():
+        value = getattr(model_args if hasattr(model_args, name) else args, name)
+        if value is not None and not value >= minimum:  # this way round, so that NaN is refused
+            raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
+    if not 0 <= args.label_smoothing_factor < 1:
+        raise InputError(
+            f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."
+        )
+    if not args.num_train_epochs > 0 and args.max_steps <= 0:
+        raise InputError(f"--num_train_epochs is {args.num_train_epochs}; it must be above 0, or give --max_steps.")
+    metric = args.metric_for_best_model
+    if metric is not None and metric.removeprefix("eval_") not in ("accuracy", "loss"):
+        raise InputError(f"--metric_for_best_model is {metric!r}; it must be 'accuracy' or 'loss'.")
+
+
+def _check_splits(data: DatasetDict, args: VATTrainingArguments) -> None:
+    if "train" not in data:
+        raise InputError(f"There is no training data, only {', '.join(data)}. Give a training split or --train_file.")
+    if "validation" not in data and args.eval_strategy != "no":
+        raise InputError(
+            f"There is no validation data for --eval_strategy {args.eval_strategy.value}. Give --validation_file or a "
+            "--validation_share above 0, or --eval_strategy no --load_best_model_at_end False."
+        )

@@ -250,6 +250,8 @@ class VATTrainer(Trainer):
                 f"{checkpoint} cannot be resumed with other settings: {'; '.join(different)}. Use the settings it was "
                 "made with, or start a new run in another output_dir."
             )
+        # A finished run has no epoch left that would set it.
+        self.model.config.predict_from = type(self.model.config).from_pretrained(checkpoint).predict_from
         if state["attention_probe"] is not None:
             self._probe_reference = torch.tensor(state["attention_probe"], dtype=torch.float64)
 

@@ -434,7 +434,7 @@ def test_validation_is_a_seeded_share_of_each_class(sorted_file):
     both = splits["train"]["text"][:] + splits["validation"]["text"][:]
     assert sorted(both) == sorted(f"text {i}" for i in range(121))
     again = load(train_file=sorted_file, validation_share=0.1)
-    other = load(train_file=sorted_file, validation_share=0.1, data_seed=1)
+    other = load(train_file=sorted_file, validation_share=0.1, split_seed=1)
     assert again["validation"]["text"][:] == splits["validation"]["text"][:] != other["validation"]["text"][:]
 
 

@@ -1,0 +1,331 @@
+"""The example scripts as a user runs them, on a tiny BERT and CSV files, with good and with bad input."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, BertConfig, BertModel, set_seed
+from transformers.utils import logging as transformers_logging
+
+from hf_vat.cli import run
+from hf_vat.faithfulness import DEFINITIONS
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
+GOOD_BAD = "text,label\na good film,positive\na bad film,negative\n"
+
+
+def launch(*command, **options) -> subprocess.CompletedProcess:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=240,
+        env=environment,
+        **options,
+    )
+
+
+@pytest.fixture
+def script(monkeypatch, capsys):
+    """Run a script in this process; returns exit code, output and errors. A defect's exception comes out."""
+    verbosity = transformers_logging.get_verbosity()
+
+    def run_script(name: str, *argv) -> tuple[int, str, str]:
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, argv)])
+        with pytest.raises(SystemExit) as ended:
+            run(module.main)
+        output = capsys.readouterr()
+        return ended.value.code, output.out, output.err
+
+    with warnings.catch_warnings():
+        yield run_script
+    transformers_logging.set_verbosity(verbosity)
+    transformers_logging.enable_progress_bar()
+
+
+@pytest.fixture(scope="session")
+def workspace(tokenizer, tmp_path_factory) -> Path:
+    """A folder with a plain BERT encoder `encoder`, `train.csv` and `test.csv`."""
+    folder = tmp_path_factory.mktemp("workspace")
+    with torch.random.fork_rng():
+        set_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
+    encoder.save_pretrained(folder / "encoder")
+    tokenizer.save_pretrained(folder / "encoder")
+    for name, nouns in {"train": ["film", "movie", "plot", "scene"], "test": ["actor"]}.items():
+        rows = [f"the {word} {noun},{label}" for label, words in WORDS.items() for word in words for noun in nouns]
+        (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def training(workspace, tmp_path) -> list:
+    """Options of a short training run into `tmp_path / "run"`."""
+    return [
+        *("--model_name_or_path", workspace / "encoder", "--max_length", 16, "--train_file", workspace / "train.csv"),
+        *("--test_file", workspace / "test.csv", "--output_dir", tmp_path / "run", "--num_train_epochs", 2),
+        *("--compress_epochs", 1, "--learn_epochs", 1, "--per_device_train_batch_size", 8, "--use_cpu"),
+        *("--disable_tqdm", "--logging_steps", 1),
+    ]
+
+
+@pytest.fixture(scope="session")
+def trained(workspace) -> Path:
+    """A classifier that `train_vat.py` has trained, and what the script printed beside it."""
+    finished = launch(
+        *(EXAMPLES / "train_vat.py", "--model_name_or_path", workspace / "encoder", "--max_length", 16),
+        *("--train_file", workspace / "train.csv", "--test_file", workspace / "test.csv", "--use_cpu"),
+        *("--output_dir", workspace / "model", "--num_train_epochs", 2, "--compress_epochs", 1, "--learn_epochs", 1),
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    (workspace / "output.txt").write_text(finished.stdout + finished.stderr, encoding="utf-8")
+    return workspace / "model"
+
+
+def refused(result, *named: str) -> None:
+    """The script has ended with 2 and one line that names all of `named`."""
+    code, out, err = result
+    [message] = [line for line in err.splitlines() if "error: " in line]
+    assert code == 2 and "Traceback" not in out + err
+    assert err.rstrip().endswith(message)  # no further line after it
+    for name in named:
+        assert name in message
+
+
+# train_vat.py
+
+
+def test_train_vat_saves_a_classifier_and_prints_its_accuracy(trained, workspace):
+    output = (workspace / "output.txt").read_text(encoding="utf-8")
+    accuracy = json.loads((trained / "all_results.json").read_text())["test_accuracy"]
+    assert f"Saved in {trained}; {{'test_accuracy': {accuracy}}}" in output
+    assert "world size 1 (cpu)" in output and "LOAD REPORT" not in output
+    model = AutoModelForSequenceClassification.from_pretrained(trained)
+    assert model.config.bottleneck == "gaussian" and model.config.label2id == {"negative": 0, "positive": 1}
+
+
+def test_c87_torchrun_gives_two_processes(training, tmp_path):
+    finished = launch(
+        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2, EXAMPLES / "train_vat.py", *training)
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert "world size 2 (cpu" in finished.stderr
+    assert finished.stdout.count("Saved in") == 1
+    # 28 texts, in global batches of 16
+    assert json.loads((tmp_path / "run" / "trainer_state.json").read_text())["global_step"] == 4
+
+
+@pytest.mark.slow
+def test_accelerate_launch(training, tmp_path):
+    finished = launch(
+        *("-m", "accelerate.commands.launch", "--num_processes", 1, "--num_machines", 1, "--cpu"),
+        *("--mixed_precision", "no", "--dynamo_backend", "no", EXAMPLES / "train_vat.py", *training),
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_keeps_what_is_done_and_the_run_goes_on(training, script, tmp_path):
+    long = [*training, "--max_steps", 300, "--eval_strategy", "no", "--load_best_model_at_end", "no"]
+    long += ["--save_strategy", "no"]
+    command = [sys.executable, "-u", str(EXAMPLES / "train_vat.py"), *map(str, long)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if "'loss'" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopping after this step" in out and "a checkpoint is saved" in err and "Traceback" not in err
+    [checkpoint] = (tmp_path / "run").glob("checkpoint-*")
+    step = int(checkpoint.name.removeprefix("checkpoint-"))
+    assert 1 <= step < 300
+
+    code, _, _ = script("train_vat", *long, "--resume_from_checkpoint", "last")
+    log = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
+    steps = [record["step"] for record in log if "loss" in record]
+    assert code == 0 and steps[-1] == 300 and len(steps) == len(set(steps))
+
+
+# explain.py
+
+
+def test_explain_prints_words_and_writes_page_and_scores(trained, tmp_path):
+    finished = launch(
+        *(EXAMPLES / "explain.py", "--model", trained, "--text", "A good film!", "the <b> plot"),
+        *("--html", tmp_path / "new" / "page.html", "--json", tmp_path / "scores.json"),
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert finished.stdout.count("highest: ") == 2 and "Page: " in finished.stdout
+    first, second = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    assert first["words"] == ["A", "good", "film", "!"] and sum(first["scores"]) == pytest.approx(1, abs=1e-5)
+    assert second["words"] == ["the", "<", "b", ">", "plot"]
+    page = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert "good" in page and "<b>" not in page and "&lt;" in page
+
+
+def test_explain_reads_the_test_split_of_a_file_with_its_labels(trained, workspace, script):
+    code, out, _ = script("explain", "--model", trained, "--test_file", workspace / "test.csv", "--show", 3)
+    assert code == 0 and out.count("highest: ") == 3
+    assert out.count("| right |") + out.count("| WRONG, gold is ") == 3
+
+
+def test_c73_texts_that_are_numbers_are_explained_as_written(trained, script, tmp_path):
+    file, scores = tmp_path / "numbers.csv", tmp_path / "scores.json"
+    file.write_text("text,label\n12,positive\n007,negative\n")
+    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--json", scores)
+    assert code == 0
+    assert [fields["words"] for fields in json.loads(scores.read_text())] == [["12"], ["007"]]
+
+
+# evaluate_explanations.py
+
+
+def test_evaluate_explanations_prints_a_table_and_writes_the_numbers(trained, workspace, tmp_path):
+    file = tmp_path / "new" / "faithfulness.json"
+    finished = launch(
+        *(EXAMPLES / "evaluate_explanations.py", "--explainer", trained, "--test_file", workspace / "test.csv"),
+        *("--ks", 1, 3, "--random_seeds", 2, "--output_file", file),
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    results = json.loads(file.read_text(encoding="utf-8"))
+    measured, random = results["attention"], results["random"]
+    rows = {line.split()[0]: line.split()[1:] for line in finished.stdout.splitlines() if "@" in line}
+    assert list(rows) == [f"{score}@{k}" for score in DEFINITIONS for k in (1, 3)]
+    for name, cells in rows.items():
+        numbers = [measured[name], random[name]["mean"], random[name]["sd"]]
+        assert [float(cell) for cell in cells if cell != "±"] == pytest.approx([100 * x for x in numbers], abs=0.006)
+    assert random["seeds"] == [0, 1] and measured["n_scored"] == 8
+    assert "percent, n = 8" in finished.stdout and f"accuracy {100 * measured['accuracy']:.2f}" in finished.stdout
+
+
+def test_a_scorer_with_other_classes_is_refused(trained, script, make_model, tokenizer, workspace, tmp_path):
+    make_model("vat", num_labels=3).save_pretrained(tmp_path / "three")
+    tokenizer.save_pretrained(tmp_path / "three")
+    options = ("--explainer", trained, "--scorer", tmp_path / "three", "--test_file", workspace / "test.csv")
+    refused(script("evaluate_explanations", *options), "different classes", "LABEL_2")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("name", ["train_vat", "explain", "evaluate_explanations"])
+def test_help(script, name):
+    code, out, err = script(name, "--help")
+    assert code == 0 and err == ""
+    assert "--test_file" in out and "--text_column" in out
+
+
+@pytest.mark.parametrize("name", ["train_vat", "explain", "evaluate_explanations"])
+def test_a_misspelt_option_is_named(script, name):
+    refused(script(name, "--model", "m", "--explainer", "m", "--tset_file", "t.csv"), "--tset_file")
+
+
+def test_bad_input_in_a_process_of_its_own(training, tmp_path):
+    finished = launch(EXAMPLES / "train_vat.py", *training, "--train_file", tmp_path / "trian.csv")
+    refused((finished.returncode, finished.stdout, finished.stderr), "trian.csv: no such file")
+    assert finished.stderr.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "named"),
+    [
+        pytest.param("sentence,klass\na,b\n", (), ["no column", "sentence, klass", "_column"], id="c72-column"),
+        pytest.param(
+            GOOD_BAD, ("--text_column", "txt"), ["no column 'txt'", "text, label", "--text_column"], id="c72-option"
+        ),
+        pytest.param(GOOD_BAD + ",positive\n", (), ["row 3", "'text'", "--drop_empty"], id="c68-text"),
+        pytest.param(GOOD_BAD + "the plot,\n", (), ["row 3", "'label'", "--drop_empty"], id="c71-label"),
+        pytest.param("text,label\na,1\nb,0\nc,0.5\n", (), ["row 3", "0.5"], id="c71-fraction"),
+        pytest.param("text,label\na café,x\nb,y\n".encode("latin-1"), (), ["byte 16", "--encoding"], id="c74-latin-1"),
+        pytest.param("text,label\n", (), ["no rows"], id="c74-header-only"),
+        pytest.param("text,label\na,1\nb,0\n", (), ["row 1", "'positive'", "known are 0, 1"], id="c70-c69-test-label"),
+    ],
+)
+def test_training_data_that_cannot_be_used(training, script, tmp_path, content, options, named):
+    file = tmp_path / "train.csv"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused(script("train_vat", *training, "--train_file", file, *options), *named)
+    assert not (tmp_path / "run").exists()
+
+
+def test_c66_a_name_on_the_hub_offline_names_the_local_files(script, tmp_path):
+    refused(script("train_vat", "--dataset_name", "trec", "--output_dir", tmp_path / "run"), "'trec'", "--train_file")
+
+
+def test_c68_incomplete_rows_are_dropped_if_asked_and_counted(training, script, workspace, tmp_path, caplog):
+    file = tmp_path / "train.csv"
+    file.write_text((workspace / "train.csv").read_text() + "\n ,positive\nthe plot,\n")
+    code, _, _ = script("train_vat", *training, "--train_file", file, "--drop_empty")
+    assert code == 0 and "left out: 2" in caplog.text
+
+
+def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, training, script, tmp_path):
+    file = tmp_path / "test.csv"
+    file.write_text(GOOD_BAD + "a plot,mixed\n")
+    named = ("row 3", "'mixed'", "known are negative, positive")
+    refused(script("train_vat", *training, "--test_file", file), *named)
+    refused(script("explain", "--model", trained, "--test_file", file), *named)
+    refused(script("evaluate_explanations", "--explainer", trained, "--test_file", file), *named)
+
+
+def test_c30_settings_out_of_range_and_unknown_metrics(training, script, tmp_path):
+    refused(script("train_vat", *training, "--metric_for_best_model", "aopc"), "'aopc'", "'accuracy' or 'loss'")
+    refused(script("train_vat", *training, "--learning_rate", -1), "--learning_rate")
+    refused(script("train_vat", *training, "--pooling", "median"), "--pooling", "'attention'")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_output_folder_with_another_run_is_refused(training, trained, script):
+    before = {path: path.stat().st_mtime_ns for path in trained.rglob("*")}
+    refused(script("train_vat", *training, "--output_dir", trained, "--seed", 9), "holds another run", "seed was 42")
+    assert {path: path.stat().st_mtime_ns for path in trained.rglob("*")} == before
+
+
+def test_c15_a_diverged_loss_ends_with_1(training, script):
+    code, out, err = script("train_vat", *training, "--learning_rate", 1e20, "--start_epochs", 2)
+    assert code == 1 and "Traceback" not in out + err
+    assert "not finite at step" in err and "phase 'joint'" in err and "cross_entropy" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "named"),
+    [
+        ("explain", ("--text", "a", "--method", "guess"), ["'guess'", "'attention', 'random'"]),
+        ("explain", ("--text", "a", "--batch_size", 0), ["batch_size is 0"]),
+        ("explain", ("--text", "a", "--test_file", "b.csv"), ["--text", "--test_file", "--dataset_name"]),
+        ("explain", ("--text", "a", "--html", "."), ["--html . is a folder"]),
+        ("explain", ("--text", "a", "--json", "/dev/null/a.json"), ["--json", "cannot be made"]),
+        ("explain", (), ["--dataset_name", "--test_file", "--text"]),
+        ("evaluate_explanations", ("--ks", 0), ["ks", "[0]"]),
+        ("evaluate_explanations", ("--ks", "1,3"), ["--ks", "1,3"]),
+        ("evaluate_explanations", ("--random_seeds", 0), ["--random_seeds is 0"]),
+        ("evaluate_explanations", ("--batch_size", 0), ["batch_size is 0"]),
+        ("evaluate_explanations", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
+        ("evaluate_explanations", ("--output_file", "."), ["--output_file . is a folder"]),
+    ],
+)
+def test_settings_of_the_other_scripts(trained, workspace, script, name, options, named):
+    data = (
+        ("--explainer", trained, "--test_file", workspace / "test.csv") if name != "explain" else ("--model", trained)
+    )
+    refused(script(name, *data, *options), *named)
+
+
+def test_an_encoder_without_classifier_is_not_explained(workspace, script):
+    refused(script("explain", "--model", workspace / "encoder", "--text", "a film"), "no trained classifier")

@@ -1,0 +1,73 @@
+"""The quickstart on a few sentences: everything but the size is real."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from hf_vat.data.offline import minilm_folder, rotten_tomatoes
+from hf_vat.errors import InputError
+from hf_vat.explanations import explain
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "quickstart.py"
+
+
+def run_quickstart(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), "--output_dir", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=400,
+    )
+
+
+def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
+    sizes = ("--train_size", "48", "--test_size", "16")
+    finished = run_quickstart(tmp_path / "run", *sizes)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert "On this machine that takes about" in finished.stdout
+
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert results["settings"]["test"] == 16
+    for scorer, rankings in {"base": ["ATT", "VAT"], "ATT": ["ATT"], "VAT": ["VAT"]}.items():
+        measured = results[f"scorer={scorer}"]
+        assert sorted(measured) == sorted([*rankings, "random"])
+        assert measured["random"]["seeds"] == [0, 1, 2, 3, 4]
+        for name in rankings:
+            assert measured[name]["scorer"] == scorer and measured[name]["n_scored"] == 16
+            table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"{name} "))
+            if scorer == "base":
+                assert f"{100 * measured[name]['prob_drop@5']:.1f} / " in table_row
+
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "VAT")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "VAT")
+    assert model.config.id2label == {0: "negative", 1: "positive"}
+    texts = rotten_tomatoes(48, 8, 16, seed=0)["test"]["text"][:]
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    first = explain(model, tokenizer, texts[:1])[0]
+    assert first.words[0] in page and "<svg" in page and "right" in page and "wrong" in page
+    assert first.words[0] in finished.stdout
+
+    again = run_quickstart(tmp_path / "run", *sizes)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "train_runtime" not in again.stdout  # nothing is trained twice
+    other = run_quickstart(tmp_path / "run", "--train_size", "32", "--test_size", "16")
+    assert other.returncode == 2 and "train_size" in other.stderr and "Traceback" not in other.stderr
+
+
+def test_offline_data_is_split_without_overlap_and_refuses_too_much():
+    splits = rotten_tomatoes(30, 20, 10, seed=3)
+    assert {name: len(rows) for name, rows in splits.items()} == {"train": 30, "validation": 20, "test": 10}
+    texts = [text for rows in splits.values() for text in rows["text"]]
+    assert len(set(texts)) == 60
+    assert rotten_tomatoes(90, 20, 10, seed=3)["test"]["text"][:] == splits["test"]["text"][:]
+    assert rotten_tomatoes(30, 20, 10, seed=4)["test"]["text"][:] != splits["test"]["text"][:]
+    with pytest.raises(InputError, match="8530"):
+        rotten_tomatoes(8000, 500, 500)
+    with pytest.raises(InputError, match="at least 1"):
+        rotten_tomatoes(10, 0, 10)
+    assert Path(minilm_folder(), "model.safetensors").is_file()

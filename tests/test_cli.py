@@ -1,0 +1,208 @@
+"""Command lines: strict parsing, and how a command ends."""
+
+import warnings
+from dataclasses import dataclass, field
+
+import pytest
+from transformers.utils import logging as transformers_logging
+
+from hf_vat.cli import is_main_process, load_classifier, output_file, parse_arguments, run
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.training import ModelArguments, VATTrainingArguments
+
+
+@dataclass
+class Options:
+    number: int = field(default=1, metadata={"help": "A number."})
+    share: float = field(default=0.5, metadata={"help": "Between 0 and 1."})
+    kind: str = field(default="a", metadata={"help": "A kind.", "choices": ["a", "b"]})
+    flag: bool = field(default=False, metadata={"help": "Off unless given."})
+    active: bool = field(default=True, metadata={"help": "On unless refused."})
+    maybe: bool | None = field(default=None, metadata={"help": "On, off or unset."})
+    ks: list[int] = field(default_factory=lambda: [1, 5], metadata={"help": "Numbers, e.g. 1 3."})
+
+
+def parse(*argv, **defaults) -> Options:
+    (options,) = parse_arguments((Options,), "For tests.", list(argv), **defaults)
+    return options
+
+
+@pytest.fixture
+def refused(capsys):
+    """Parse arguments that must be refused; returns the one line that says why."""
+
+    def parse_refused(*argv, dataclasses=(Options,)) -> str:
+        with pytest.raises(SystemExit) as ended:
+            parse_arguments(dataclasses, "For tests.", list(argv))
+        assert ended.value.code == 2
+        output = capsys.readouterr()
+        assert output.out == "" and "Traceback" not in output.err
+        usage, *message = output.err.strip().splitlines()
+        assert usage.startswith("usage: ") and "--help" in usage
+        return "\n".join(message)
+
+    return parse_refused
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    """`run` sets up logging for a process of its own; other tests must not see it."""
+    verbosity = transformers_logging.get_verbosity()
+    with warnings.catch_warnings():
+        yield
+    transformers_logging.set_verbosity(verbosity)
+    transformers_logging.enable_progress_bar()
+
+
+# Parsing
+
+
+def test_defaults_given_values_and_defaults_of_the_command():
+    assert parse() == Options()
+    assert parse("--number", "3", "--kind", "b", "--share=0.25") == Options(number=3, kind="b", share=0.25)
+    assert parse(number=7, kind="b") == Options(number=7, kind="b")
+    assert parse("--number", "2", number=7).number == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--nummer", "3"], "--nummer 3"),
+        (["--num", "3"], "--num 3"),  # no abbreviations
+        (["stray"], "stray"),
+        (["--number", "three"], "--number: invalid int value: 'three'"),
+        (["--share", "half"], "--share: invalid float value: 'half'"),
+        (["--number"], "--number: expected one argument"),
+        (["--kind", "c"], "--kind: invalid choice: 'c' (choose from"),
+        (["--flag", "perhaps"], "--flag"),
+        (["--maybe", "perhaps"], "--maybe"),
+        (["--ks", "1,3"], "--ks: invalid int value: '1,3'"),
+    ],
+)
+def test_what_cannot_be_used_is_named_in_one_line(refused, argv, named):
+    message = refused(*argv)
+    assert named in message and "\n" not in message
+
+
+@pytest.mark.parametrize("option", ["flag", "active", "maybe"])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], True), (["True"], True), (["1"], True), (["yes"], True), (["False"], False), (["0"], False), (["no"], False)],
+)
+def test_c81_booleans_are_booleans(option, values, expected):
+    assert getattr(parse(f"--{option}", *values), option) is expected
+
+
+def test_c81_a_bare_flag_leaves_the_next_option_alone_and_no_switches_off():
+    assert parse("--maybe", "--number", "4") == Options(maybe=True, number=4)
+    assert parse("--no_active").active is False
+
+
+def test_c81_lists_are_separated_by_spaces():
+    assert parse("--ks", "1", "3", "--number", "2") == Options(ks=[1, 3], number=2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--logging_steps", "0"], "logging_steps"),
+        (["--warmup_steps", "-1"], "warmup_steps"),
+        (["--lr_scheduler_type", "zigzag"], "lr_scheduler_type"),
+        (
+            ["--load_best_model_at_end", "--eval_strategy", "steps", "--save_strategy", "epoch"],
+            "load_best_model_at_end",
+        ),
+    ],
+)
+def test_errors_of_training_arguments_end_with_2_and_name_the_setting(refused, argv, named):
+    assert named in refused(*argv, "--output_dir", "unused", dataclasses=(VATTrainingArguments,))
+
+
+def test_the_argument_classes_of_a_training_run_go_together():
+    """Two classes with the same option cannot be parsed together."""
+    model, data, training = parse_arguments(
+        (ModelArguments, DataArguments, VATTrainingArguments),
+        "For tests.",
+        ["--beta", "0", "--train_file", "a.csv", "--drop_empty", "--start_epochs", "0", "--disable_tqdm", "--use_cpu"],
+    )
+    assert (model.beta, data.train_file, data.drop_empty) == (0, "a.csv", True)
+    assert (training.start_epochs, training.disable_tqdm) == (0, True)
+
+
+def test_help_ends_with_0(capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse("--help")
+    output = capsys.readouterr().out
+    assert ended.value.code == 0 and "For tests." in output and "Between 0 and 1. (default: 0.5)" in output
+
+
+# How a command ends
+
+
+def raising(error: BaseException):
+    def main():
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("main", "code", "message"),
+    [
+        (lambda: print("done"), 0, ""),
+        (raising(InputError("no such column")), 2, "error: no such column"),
+        (raising(FloatingPointError("not finite at step 3")), 1, "error: not finite at step 3"),
+        (raising(KeyboardInterrupt("stopped at step 3")), 130, "stopped at step 3"),
+        (raising(KeyboardInterrupt()), 130, "stopped"),
+    ],
+)
+def test_run_ends_with_a_code_and_the_message_alone(main, code, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == code
+    assert capsys.readouterr().err.strip() == message
+
+
+@pytest.mark.parametrize("error", [ValueError("a defect"), KeyError("a defect"), RuntimeError("a defect")])
+def test_defects_keep_their_traceback(error):
+    with pytest.raises(type(error)) as raised:
+        run(raising(error))
+    assert raised.value is error
+
+
+# Helpers
+
+
+def test_only_the_first_process_is_the_main_one(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    assert is_main_process()
+    monkeypatch.setenv("RANK", "0")
+    assert is_main_process()
+    monkeypatch.setenv("RANK", "1")
+    assert not is_main_process()
+
+
+def test_output_file_makes_the_folder_and_not_the_file(tmp_path):
+    path = output_file("--html", str(tmp_path / "new" / "page.html"))
+    assert path == tmp_path / "new" / "page.html" and path.parent.is_dir() and not path.exists()
+    with pytest.raises(InputError, match=r"--html .*new is a folder; give a file"):
+        output_file("--html", str(tmp_path / "new"))
+    path.write_text("a file")
+    with pytest.raises(InputError, match="the folder cannot be made"):
+        output_file("--html", str(path / "below"))
+
+
+def test_load_classifier_takes_ours_and_refuses_what_is_none(make_model, tokenizer, tmp_path):
+    model = make_model("vat")
+    model.save_pretrained(tmp_path / "vat")
+    tokenizer.save_pretrained(tmp_path / "vat")
+    loaded, loaded_tokenizer = load_classifier(str(tmp_path / "vat"))
+    assert type(loaded) is type(model) and loaded_tokenizer("good")["input_ids"] == tokenizer("good")["input_ids"]
+
+    with pytest.raises(InputError, match=r"nowhere cannot be loaded as a classifier: [^\n]*$"):
+        load_classifier(str(tmp_path / "nowhere"))
+    model.bert.save_pretrained(tmp_path / "encoder")
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    with pytest.raises(InputError, match="is no trained classifier: it lacks"):
+        load_classifier(str(tmp_path / "encoder"))

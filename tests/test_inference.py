@@ -1,0 +1,183 @@
+"""Batched forward passes: modes, batches, order, and nothing left behind."""
+
+import random
+from contextlib import closing
+
+import numpy as np
+import pytest
+import torch
+
+from hf_vat.inference import evaluation_mode, forward_batches, predict_probabilities
+
+TEXTS = [
+    "good film",
+    "a very bad plot and the actor",
+    "dull",
+    "it is superb , and",
+    "awful scene",
+    "",
+    "the movie is great",
+]
+
+
+@pytest.fixture
+def input_ids(tokenizer):
+    return tokenizer(TEXTS)["input_ids"]
+
+
+@pytest.fixture
+def recorded(make_model):
+    """A model in training mode, and the input_ids and attention_mask of every batch that it is given."""
+    model = make_model("vat", hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5).train()
+    batches = []
+
+    def record(module, args, kwargs):
+        batches.append({name: kwargs[name].clone() for name in ("input_ids", "attention_mask")})
+
+    model.register_forward_pre_hook(record, with_kwargs=True)
+    return model, batches
+
+
+def modes(model) -> dict[str, bool]:
+    return {name: module.training for name, module in model.named_modules()}
+
+
+def partly_training(model):
+    model.train()
+    model.bert.eval()
+    model.bert.encoder.layer[1].train()
+    return modes(model)
+
+
+# Modes
+
+
+def test_c16_every_module_returns_to_its_own_mode(make_model):
+    model = make_model()
+    before = partly_training(model)
+    assert set(before.values()) == {True, False}
+    with evaluation_mode(model):
+        assert not any(modes(model).values())
+    assert modes(model) == before
+
+
+def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):
+    model = make_model()
+    before = partly_training(model)
+    with pytest.raises(KeyError), evaluation_mode(model):
+        raise KeyError("inside")
+    assert modes(model) == before
+
+    handle = model.bert.register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        predict_probabilities(model, tokenizer, input_ids)
+    handle.remove()
+    assert modes(model) == before
+
+    with pytest.raises(KeyError), closing(forward_batches(model, tokenizer, input_ids, 2)) as batches:
+        for _ in batches:
+            raise KeyError("in the caller's loop")
+    assert modes(model) == before
+
+
+def test_c16_a_model_in_training_mode_gives_the_same_numbers_twice(recorded, tokenizer, input_ids):
+    model, _ = recorded
+    first = predict_probabilities(model, tokenizer, input_ids)
+    assert model.training
+    np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), first)
+    np.testing.assert_array_equal(predict_probabilities(model.eval(), tokenizer, input_ids), first)
+
+
+def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(make_model, tokenizer, input_ids):
+    model = make_model()
+    with closing(forward_batches(model, tokenizer, input_ids, 4)) as batches:
+        for _, output in batches:
+            assert not output.logits.requires_grad
+            assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_random_states_are_left_as_found(recorded, tokenizer, input_ids):
+    model, _ = recorded
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+    predict_probabilities(model, tokenizer, input_ids, batch_size=2)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.random.get_state()[1].tolist() == before[1]
+    assert random.getstate() == before[2]
+
+
+# Batches
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
+def test_c52_no_batch_is_larger_than_asked(recorded, tokenizer, input_ids, batch_size):
+    model, batches = recorded
+    predict_probabilities(model, tokenizer, input_ids, batch_size)
+    sizes = [len(batch["input_ids"]) for batch in batches]
+    full, rest = divmod(len(TEXTS), batch_size)
+    assert sizes == [batch_size] * full + [rest] * (rest > 0)
+
+
+def test_longest_texts_come_first_with_the_padding_of_their_own_batch(recorded, tokenizer, input_ids):
+    assert [len(ids) for ids in input_ids] == [4, 9, 3, 7, 4, 2, 6]
+    model, batches = recorded
+    with closing(forward_batches(model, tokenizer, input_ids, 2)) as found:
+        positions = [batch for batch, _ in found]
+    assert positions == [[1, 3], [6, 0], [4, 2], [5]]
+    assert [batch["attention_mask"].sum(1).tolist() for batch in batches] == [[9, 7], [6, 4], [4, 3], [2]]
+    assert [batch["input_ids"].shape[1] for batch in batches] == [9, 6, 4, 2]
+
+
+def test_equal_inputs_are_run_once(recorded, tokenizer):
+    model, batches = recorded
+    good, bad = tokenizer(["good film", "bad film"])["input_ids"]
+    probabilities = predict_probabilities(model, tokenizer, [good, bad, good, good, bad], batch_size=2)
+    assert [batch["input_ids"].tolist() for batch in batches] == [[good, bad]]
+    np.testing.assert_array_equal(probabilities, probabilities[[0, 1, 0, 0, 1]])
+    assert abs(probabilities[0] - probabilities[1]).max() > 1e-3
+
+
+# Results
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("system", ["base", "max", "mean", "att", "vat"])
+def test_c04_results_in_order_whatever_the_batch(make_model, tokenizer, input_ids, system, side, monkeypatch):
+    model = make_model(system).eval()
+    with torch.no_grad():
+        alone = torch.cat([model(input_ids=torch.tensor([ids])).logits for ids in input_ids])
+    expected = alone.double().softmax(-1).numpy()
+    assert len(np.unique(expected[:, 0].round(4))) == len(TEXTS), "the texts must differ, or order shows nothing"
+    monkeypatch.setattr(tokenizer, "padding_side", side)
+    for batch_size in (1, 2, 5, 100):
+        found = predict_probabilities(model, tokenizer, input_ids, batch_size)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_the_mask_follows_the_padding_side(recorded, tokenizer, monkeypatch):
+    model, batches = recorded
+    monkeypatch.setattr(tokenizer, "padding_side", "left")
+    short, long = tokenizer(["good", "a good film"])["input_ids"]
+    predict_probabilities(model, tokenizer, [short, long])
+    assert batches[0]["input_ids"].tolist() == [long, [0, 0, *short]]
+    assert batches[0]["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]
+
+
+def test_probabilities_are_the_softmax_in_float64(make_model, tokenizer, input_ids):
+    model = make_model("att", num_labels=3)
+    probabilities = predict_probabilities(model, tokenizer, [tuple(ids) for ids in input_ids])
+    assert probabilities.shape == (len(TEXTS), 3) and probabilities.dtype == np.float64
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=0, atol=1e-12)
+
+
+def test_no_texts_give_no_rows(make_model, tokenizer):
+    assert predict_probabilities(make_model(num_labels=3), tokenizer, []).shape == (0, 3)
+
+
+def test_progress_bar_only_when_named(make_model, tokenizer, input_ids, capsys):
+    model = make_model()
+    predict_probabilities(model, tokenizer, input_ids)
+    assert capsys.readouterr() == ("", "")
+    predict_probabilities(model, tokenizer, input_ids, batch_size=2, progress="scoring")
+    printed = capsys.readouterr().err
+    assert "scoring" in printed and "7/7" in printed

@@ -1,0 +1,200 @@
+"""The package as installed: public names, import cost, files in the wheel, and what its code may not contain."""
+
+import ast
+import json
+import statistics
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import hf_vat
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "hf_vat").rglob("*.py"))
+HEAVY = {"captum", "datasets", "evaluate", "gradio", "matplotlib", "pandas", "sklearn"}
+
+MEASURE_IMPORT = """
+import json, sys, time
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification, BertModel
+before = set(sys.modules)
+started = time.perf_counter()
+import hf_vat
+seconds = time.perf_counter() - started
+print(json.dumps({"seconds": seconds, "before": sorted(before), "loaded": sorted(set(sys.modules) - before)}))
+"""
+
+
+def nodes(path: Path):
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+# Public names
+
+
+@pytest.mark.parametrize("name", hf_vat.__all__)
+def test_public_names_resolve(name):
+    assert getattr(hf_vat, name).__module__.startswith("hf_vat.")
+    assert name in dir(hf_vat)
+
+
+def test_public_names_are_these():
+    assert sorted(hf_vat.__all__) == [
+        "BertForVATClassification",
+        "BertVATConfig",
+        "Explanation",
+        "Faithfulness",
+        "InputError",
+        "VATClassifierOutput",
+        "VATTrainer",
+        "VATTrainingArguments",
+        "explain",
+    ]
+    assert issubclass(hf_vat.InputError, ValueError)
+    assert callable(hf_vat.explain), "the function, not a module of that name"
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        _ = hf_vat.nothing_like_it
+    with pytest.raises(ImportError, match="nothing_like_it"):
+        exec("from hf_vat import nothing_like_it", {})
+
+
+# Cost of the import, beyond torch and transformers
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """Three fresh processes that import torch, transformers and then hf_vat."""
+    results = []
+    for _ in range(3):
+        finished = subprocess.run(
+            [sys.executable, "-c", MEASURE_IMPORT],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            cwd=ROOT,
+            timeout=300,
+        )
+        assert finished.returncode == 0, finished.stderr[-3000:]
+        results.append(json.loads(finished.stdout))
+    return results
+
+
+def test_import_takes_less_than_three_tenths_of_a_second(imports):
+    assert statistics.median(result["seconds"] for result in imports) < 0.3
+
+
+def test_import_loads_nothing_heavy(imports):
+    loaded = imports[0]["loaded"]
+    assert "hf_vat.models.modeling_vat" in loaded
+    assert HEAVY.isdisjoint(name.split(".")[0] for name in loaded)
+    assert HEAVY.isdisjoint(imports[0]["before"]), "transformers loads it already, so this test cannot tell any more"
+
+
+# Source
+
+
+def test_files_that_travel_with_a_model_import_only_their_neighbours():
+    """The Hub copies one flat folder: anything else from the package would be missing there."""
+    folder = ROOT / "hf_vat" / "models"
+    assert not [path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    neighbours = {path.stem for path in folder.glob("*.py")}
+    relative = 0
+    for path in folder.glob("*.py"):
+        for node in nodes(path):
+            if isinstance(node, ast.Import):
+                assert not [name.name for name in node.names if name.name.split(".")[0] == "hf_vat"], path.name
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                assert node.module.split(".")[0] != "hf_vat", f"{path.name}:{node.lineno}"
+            elif isinstance(node, ast.ImportFrom):
+                relative += 1
+                assert node.level == 1 and node.module in neighbours, f"{path.name}:{node.lineno}"
+    assert relative > 0
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_unpickled(path):
+    unsafe = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            found = {name.name.split(".")[0] for name in node.names} & unsafe
+        elif isinstance(node, ast.ImportFrom):
+            found = {(node.module or "").split(".")[0]} & unsafe
+            if node.module == "torch":
+                found |= {name.name for name in node.names} & {"load"}
+        elif isinstance(node, ast.Attribute):
+            found = {ast.unparse(node)} & {"torch.load", "torch.jit.load", "torch.package"}
+        elif isinstance(node, ast.keyword):
+            found = {"allow_pickle"} & {node.arg} if not _is_false(node.value) else set()
+        else:
+            continue
+        assert not found, f"line {node.lineno}: {found}"
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+# Distribution
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+    )
+    assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
+    [path] = folder.glob("hf_vat-*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel):
+    files = set(wheel.namelist())
+    package = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "hf_vat").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {
+        "hf_vat/py.typed",
+        "hf_vat/report/templates/page.html",
+        "hf_vat/metrics/aopc/README.md",
+        "hf_vat/metrics/aopc/requirements.txt",
+    } <= package
+    assert package <= files
+    assert all(".dist-info/" in name for name in files - package)
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files)
+
+
+def test_wheel_metadata(wheel):
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    lines = wheel.read(name).decode().splitlines()
+    needs: dict[str, set[str]] = {}
+    for line in lines:
+        if line.startswith("Provides-Extra: "):
+            needs[line.removeprefix("Provides-Extra: ")] = set()
+        elif line.startswith("Requires-Dist: "):
+            requirement, _, extra = line.removeprefix("Requires-Dist: ").partition("; extra == ")
+            needs.setdefault(extra.strip("'"), set()).add(requirement)
+    always = needs.pop("")
+    assert HEAVY & always == {"datasets", "evaluate"}
+    assert set(needs) == {"explain", "viz", "demo", "quickstart", "test", "dev", "all"}
+    assert needs["all"] == set().union(*(needs[extra] for extra in needs if extra != "all"))
+
+
+def test_constraints_pin_what_the_package_needs():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    assert pins["torch"] == "2.13.0"
+    assert {"transformers", "datasets", "evaluate", "accelerate", "captum"} <= set(pins)

@@ -1,0 +1,272 @@
+"""A whole training run on a tiny plain BERT checkpoint and CSV files, and the folder that it leaves."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
+
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+from hf_vat.training.run import claim_output_dir
+
+SYSTEMS = {
+    "base": {"pooling": "first", "bottleneck": "none"},
+    "att": {"bottleneck": "none"},
+    "vat": {},
+}
+WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
+
+
+@pytest.fixture(scope="session")
+def base(tokenizer, tmp_path_factory):
+    """A plain BERT encoder, in a folder whose name nothing that is saved may contain."""
+    folder = tmp_path_factory.mktemp("private") / "some where"
+    with torch.random.fork_rng():
+        set_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
+    encoder.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for name, nouns in {"train": ["film", "movie", "plot", "scene"], "test": ["actor"]}.items():
+        rows = [f"the {word} {noun},{label}" for label, words in WORDS.items() for word in words for noun in nouns]
+        (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    return {"train_file": str(folder / "train.csv"), "test_file": str(folder / "test.csv")}
+
+
+@pytest.fixture
+def arguments(base, files, tmp_path):
+    """Arguments of a run of two epochs with five steps each: compress, then learn."""
+
+    def make(folder="run", model=None, data=None, **training):
+        defaults = {
+            "num_train_epochs": 2,
+            "start_epochs": 0,
+            "per_device_train_batch_size": 6,
+            "learning_rate": 1e-3,
+            "eval_strategy": "epoch",
+            "save_strategy": "epoch",
+            "logging_steps": 1,
+            "use_cpu": True,
+            "report_to": "none",
+            "disable_tqdm": True,
+        }
+        return (
+            ModelArguments(**({"model_name_or_path": str(base), "max_length": 16} | (model or {}))),
+            DataArguments(**(files | (data or {}))),
+            VATTrainingArguments(str(tmp_path / folder), **(defaults | training)),
+        )
+
+    return make
+
+
+def contents(folder) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    return AutoModelForSequenceClassification.from_pretrained(folder).state_dict()
+
+
+# The folder of a run
+
+
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_the_folder_holds_all_of_the_run(arguments, base, tmp_path, system):
+    trainer = train_classifier(*arguments(model=SYSTEMS[system], num_train_epochs=3, seed=5))
+    folder = tmp_path / "run"
+    names = {path.name for path in folder.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "run.json", "trainer_state.json"} <= names
+    results = json.loads((folder / "all_results.json").read_text())
+    assert {"train_loss", "test_accuracy", "test_loss"} <= results.keys()
+    settings = json.loads((folder / "run.json").read_text())
+    assert settings["model"]["model_name_or_path"] == str(base) and settings["training"]["seed"] == 5
+    log = json.loads((folder / "trainer_state.json").read_text())["log_history"]
+    phases = [record["phase"] for record in log if "eval_loss" in record]
+    assert phases == (["compress", "learn", "compress"] if system == "vat" else ["finetune"] * 3)
+
+    model, tokenizer = (cls.from_pretrained(folder) for cls in (AutoModelForSequenceClassification, AutoTokenizer))
+    assert model.config.id2label == {0: "negative", 1: "positive"} and tokenizer.model_max_length == 16
+    rows = trainer.eval_dataset
+    batch = tokenizer(rows["text"][:], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = model.eval()(**batch).logits.numpy()
+    np.testing.assert_allclose(logits, trainer.predict(rows).predictions, atol=1e-6)
+
+
+def test_c78_the_local_path_of_the_base_model_is_in_nothing_that_is_pushed(arguments, base, tmp_path):
+    train_classifier(*arguments())
+    private = [name for name, content in contents(tmp_path / "run").items() if str(base).encode() in content]
+    assert private == ["run.json"]
+
+
+def test_the_log_says_what_is_trained_on_how_much_and_where(arguments, caplog):
+    with caplog.at_level(logging.INFO, "hf_vat.training.run"):
+        train_classifier(*arguments(num_train_epochs=1, seed=7))
+    # 16 texts of each class, of which a tenth is held out
+    assert "bottleneck=gaussian; train 28, test 8, validation 4 texts; seed 7; world size 1 (cpu)" in caplog.text
+
+
+def test_bf16_trains_on_the_cpu(arguments):
+    trainer = train_classifier(*arguments(bf16=True))
+    assert trainer.state.global_step == 10
+    assert all(torch.isfinite(parameter).all() for parameter in trainer.model.parameters())
+
+
+def test_without_test_and_validation_data(arguments, tmp_path):
+    quiet = {"eval_strategy": "no", "num_train_epochs": 1}
+    train_classifier(*arguments(data={"test_file": None, "validation_share": 0}, **quiet))
+    assert not {"test_loss", "eval_loss"} & json.loads((tmp_path / "run" / "all_results.json").read_text()).keys()
+
+
+# The output folder
+
+
+def test_a_new_and_an_empty_folder_are_free(arguments, tmp_path):
+    assert claim_output_dir(*arguments("new")) is None
+    (tmp_path / "empty").mkdir()
+    assert claim_output_dir(*arguments("empty")) is None
+    assert claim_output_dir(*arguments("empty", resume_from_checkpoint="last")) is None
+    with pytest.raises(InputError, match=r"checkpoint-5 is not a checkpoint of the run in .*empty"):
+        claim_output_dir(*arguments("empty", resume_from_checkpoint=str(tmp_path / "checkpoint-5")))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "run.json"])
+@pytest.mark.parametrize("resume", [None, "last"])
+def test_a_foreign_folder_is_refused_and_left_alone(arguments, tmp_path, name, resume):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / name).write_text('{"my": "notes"}')
+    before = contents(folder)
+    with pytest.raises(InputError, match="holds other files and no run; choose an empty or new folder"):
+        train_classifier(*arguments(resume_from_checkpoint=resume))
+    assert contents(folder) == before
+
+
+def test_a_file_is_refused_and_left_alone(arguments, tmp_path):
+    (tmp_path / "run").write_text("precious")
+    with pytest.raises(InputError, match="run is a file; give a folder"):
+        train_classifier(*arguments())
+    assert (tmp_path / "run").read_text() == "precious"
+
+
+def test_a_finished_run_is_kept(arguments, tmp_path):
+    """Without resume, with other settings, and resumed: nothing that was there is lost."""
+    train_classifier(*arguments(num_train_epochs=1))
+    folder = tmp_path / "run"
+    before = contents(folder)
+
+    with pytest.raises(InputError, match="holds this run already; go on with --resume_from_checkpoint last"):
+        train_classifier(*arguments(num_train_epochs=1))
+    other = {"model": {"beta": 0.2}, "data": {"text_column": "text"}, "learning_rate": 1e-4, "num_train_epochs": 1}
+    with pytest.raises(InputError) as refused:
+        train_classifier(*arguments(**other, resume_from_checkpoint="last"))
+    for change in (
+        "model.beta was 0.1 and is 0.2",
+        "data.text_column was None",
+        "learning_rate was 0.001 and is 0.0001",
+    ):
+        assert change in str(refused.value)
+    with pytest.raises(InputError, match=r"checkpoint-99 is not a folder"):
+        train_classifier(*arguments(num_train_epochs=1, resume_from_checkpoint=str(folder / "checkpoint-99")))
+    assert contents(folder) == before
+
+    train_classifier(*arguments(num_train_epochs=1, resume_from_checkpoint="last"))
+    after = contents(folder)
+    for name in ("model.safetensors", "config.json", "run.json", "train_results.json"):
+        assert after[name] == before[name], name
+
+
+def test_a_run_resumed_from_its_last_or_a_named_checkpoint_gives_the_same_model(arguments, tmp_path):
+    settings = {"save_strategy": "steps", "save_steps": 3}
+    train_classifier(*arguments("unbroken", **settings))
+    expected = weights(tmp_path / "unbroken")
+    for folder, resume in (("last", "last"), ("named", str(tmp_path / "named" / "checkpoint-3"))):
+        trainer = train_classifier(*arguments(folder, **settings))
+        for path in (tmp_path / folder).iterdir():  # as if stopped after step 3
+            if path.name in ("checkpoint-6", "checkpoint-9", "checkpoint-10"):
+                path.rename(tmp_path / f"{folder}-{path.name}")
+            elif path.is_file() and path.name != "run.json":
+                path.unlink()
+        trainer = train_classifier(*arguments(folder, **settings, resume_from_checkpoint=resume))
+        assert trainer.state.global_step == 10
+        resumed = weights(tmp_path / folder)
+        assert all(torch.equal(resumed[name], expected[name]) for name in expected)
+
+
+# Bad input: a clear error, and the folder stays free for the corrected run
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": {"max_length": 2}}, "--max_length is 2; .* takes 3 to 32 tokens"),
+        ({"model": {"max_length": 33}}, "--max_length is 33; .* takes 3 to 32 tokens"),
+        ({"model": {"model_name_or_path": "/no/such/model"}}, "/no/such/model cannot be loaded.*--model_name_or_path"),
+        (
+            {"model": {"model_name_or_path": "no-one/no-model"}},
+            "no-one/no-model cannot be loaded.*--model_name_or_path",
+        ),
+        ({"model": {"pooling": "first"}}, 'pooling="first".*bottleneck="none"'),
+        ({"model": {"beta": -1}}, "--beta is -1; it must be at least 0"),
+        ({"model": {"beta": float("nan")}}, "--beta is nan"),
+        ({"model": {"bottleneck": "none"}, "predict_from": "compressor"}, "predict_from"),
+        ({"learning_rate": -1.0}, "--learning_rate is -1.0; it must be at least 0"),
+        ({"compressor_learning_rate": -1.0}, "--compressor_learning_rate is -1.0"),
+        ({"learning_rate": float("nan")}, "--learning_rate is nan"),
+        ({"per_device_train_batch_size": 0}, "--per_device_train_batch_size is 0; it must be at least 1"),
+        ({"per_device_eval_batch_size": 0}, "--per_device_eval_batch_size is 0"),
+        ({"gradient_accumulation_steps": 0}, "--gradient_accumulation_steps is 0"),
+        ({"attention_probe_size": 0}, "--attention_probe_size is 0"),
+        ({"dataloader_num_workers": -1}, "--dataloader_num_workers is -1"),
+        ({"seed": -1}, "--seed is -1"),
+        ({"label_smoothing_factor": 1.5}, "--label_smoothing_factor is 1.5"),
+        ({"num_train_epochs": 0}, "--num_train_epochs is 0; it must be above 0"),
+        ({"start_epochs": -1}, "start_epochs=-1 must be at least 0"),
+        ({"compress_epochs": 0}, "compress_epochs=0 must be at least 1"),
+        ({"data": {"validation_share": 0}}, "no validation data for --eval_strategy epoch"),
+        ({"data": {"train_file": None}}, "training split"),
+        ({"data": {"train_file": "/no/such/train.csv"}}, "no folder /no/such"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_the_folder_stays_free(arguments, tmp_path, changed, message):
+    with pytest.raises(InputError, match=f"(?s){message}") as refused:
+        train_classifier(*arguments(**changed))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "run").exists() or contents(tmp_path / "run") == {}
+
+
+def test_c30_a_metric_that_evaluation_does_not_give_is_refused_before_the_first_step(arguments):
+    best = {"load_best_model_at_end": True}
+    with pytest.raises(InputError, match="--metric_for_best_model is 'aopc'; it must be 'accuracy' or 'loss'"):
+        train_classifier(*arguments(metric_for_best_model="aopc", **best))
+    trainer = train_classifier(*arguments(metric_for_best_model="accuracy", **best))
+    accuracies = [record["eval_accuracy"] for record in trainer.state.log_history if "eval_accuracy" in record]
+    assert trainer.state.best_metric == max(accuracies)
+
+
+def test_c12_a_checkpoint_with_other_classes_is_refused(arguments, tmp_path):
+    train_classifier(*arguments(num_train_epochs=1))
+    three = tmp_path / "three.csv"
+    three.write_text("text,label\n" + "a film,x\na plot,y\na scene,z\n" * 4)
+    changed = {
+        "model": {"model_name_or_path": str(tmp_path / "run")},
+        "data": {"train_file": str(three), "test_file": None},
+    }
+    with pytest.raises(InputError, match=r"out_proj.weight is \(2, 16\) in the checkpoint and \(3, 16\) in the model"):
+        train_classifier(*arguments("other", **changed))
+
+
+def test_c15_a_diverged_run_says_where_and_keeps_its_checkpoints(arguments, tmp_path):
+    with pytest.raises(FloatingPointError, match=r"not finite at step \d+ in phase 'joint': .*cross_entropy"):
+        train_classifier(*arguments(learning_rate=1e20, start_epochs=2, save_strategy="steps", save_steps=1))
+    assert (tmp_path / "run" / "checkpoint-1" / "model.safetensors").is_file()
