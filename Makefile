@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+# One thread in each of two workers is faster than two threads in one.
+PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
 .PHONY: quickstart test test-all bench lint format clean
 
@@ -9,10 +11,10 @@ quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
 
 test: $(VENV)/test
-	HF_HUB_OFFLINE=1 $(RUN) -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(VENV)/test
-	HF_HUB_OFFLINE=1 $(RUN) -m pytest
+	$(PYTEST)
 
 bench: $(VENV)/quickstart
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/train_step.py --check

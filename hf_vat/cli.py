@@ -68,7 +68,7 @@ def run(main: Callable[[], None]) -> None:
         code = _report(error, 1)
     except KeyboardInterrupt as error:
         code = _report(error if error.args else "stopped", 130)
-    _leave_process_group()
+    _leave_process_group(together=code == 0)
     sys.exit(code)
 
 
@@ -86,6 +86,8 @@ def load_classifier(name: str):
     if info["missing_keys"]:  # they would be drawn at random
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
+    if not tokenizer.is_fast:
+        raise InputError(f"{name} has no fast tokenizer, which alone tells where in the text a token stands.")
     return model, tokenizer
 
 
@@ -115,8 +117,10 @@ def _report(error: object, code: int) -> int:
     return code
 
 
-def _leave_process_group() -> None:
-    """Leave together: gloo processes that exit while a peer still runs sometimes abort."""
+def _leave_process_group(together: bool) -> None:
+    """Gloo processes that exit while a peer still runs, or with a wrapped model alive, sometimes abort."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()
+        if together:  # after an error the peers may never come
+            torch.distributed.barrier()
         torch.distributed.destroy_process_group()

@@ -79,6 +79,12 @@ def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):
             raise KeyError("in the caller's loop")
     assert modes(model) == before
 
+    model.config.num_labels = 5  # not what the model gives: fails between two batches
+    with pytest.raises(ValueError, match="shape") as held:
+        predict_probabilities(model, tokenizer, input_ids)
+    assert held.value.__traceback__ is not None, "held, so that its frames are not yet freed"
+    assert modes(model) == before
+
 
 def test_c16_a_model_in_training_mode_gives_the_same_numbers_twice(recorded, tokenizer, input_ids):
     model, _ = recorded

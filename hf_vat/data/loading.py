@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from hf_vat.errors import InputError
+from hf_vat.errors import LONE_SURROGATE, InputError
 
 from .files import LOCAL_FILES, Number, Source, listed, read_sources
 
@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
@@ -126,7 +125,9 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
     for split, dataset in splits.items():
         limit = args.max_train_samples if split == "train" else args.max_eval_samples
         if limit is not None and limit < len(dataset):
-            splits[split] = dataset.shuffle(seed=args.split_seed).select(range(limit))  # files are often sorted by label
+            splits[split] = dataset.shuffle(seed=args.split_seed).select(
+                range(limit)
+            )  # files are often sorted by label
         counts = Counter(splits[split]["label"][:])
         described = ", ".join(f"{name} {counts[position]}" for position, name in enumerate(names))
         logger.info("%s: %d rows (%s)", split, len(splits[split]), described)
@@ -194,7 +195,7 @@ def _labelled_rows(source: Source, text_column: str, args: DataArguments) -> lis
             incomplete.append(f"row {number} (column {text_column!r})")
         elif label is None:
             incomplete.append(f"row {number} (column {args.label_column!r})")
-        elif _LONE_SURROGATE.search(text):
+        elif LONE_SURROGATE.search(text):
             raise InputError(f"{source.origin}: row {number} contains half a character (a lone surrogate); correct it.")
         else:
             rows.append(_Row(number, str(text), label))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import forward_batches
 from hf_vat.models.words import EncodedText, encode_words, maximum_length
 
@@ -60,7 +60,7 @@ def explain(
         InputError: if an argument cannot be used, or the model has nothing that the method could read.
     """
     started = time.perf_counter()
-    texts = _check_texts(texts)
+    texts = check_texts(texts)
     if method not in METHODS:
         raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
     if model.config.problem_type == "multi_label_classification":
@@ -172,19 +172,6 @@ def _random(analysis: Analysis) -> list[list[float]]:
 
 METHODS: dict[str, Callable[[Analysis], list[list[float]]]] = {"attention": _attention, "random": _random}
 _READ_FROM_OUTPUT = {"attention"}  # methods that need `Analysis.token_importance`
-
-
-def _check_texts(texts) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("texts is one string; give a list of texts, such as [text].")
-    texts = list(texts)
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(
-                f"texts[{position}] is {text!r} of type {type(text).__name__}; every text must be a str. "
-                "Remove or convert it."
-            )
-    return texts
 
 
 def _check_label(name: str, label, names: list[str]) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import predict_probabilities
 from hf_vat.models.words import encode_words, maximum_length
 
@@ -128,12 +128,13 @@ class Faithfulness:
         scorer_name: str | None = None,
         progress: str | None = None,
     ):
+        texts = check_texts(texts)
         _check_inputs(scorer, tokenizer, texts, labels, ks)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = tuple(int(k) for k in ks)
         self.batch_size, self.progress = batch_size, progress
 
-        encoded = encode_words(tokenizer, list(texts), max_length or maximum_length(scorer, tokenizer))
+        encoded = encode_words(tokenizer, texts, max_length or maximum_length(scorer, tokenizer))
         if seen is None:
             seen = [text.seen for text in encoded]
         _check_words(seen, "seen", encoded)
@@ -230,11 +231,8 @@ class Faithfulness:
 
 
 def _check_inputs(scorer, tokenizer, texts, labels, ks) -> None:
-    if isinstance(texts, str) or not len(texts):
-        raise InputError(f"texts is {texts!r}; give a list of one or more texts, for example ['a good film'].")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"Text {row} is {text!r}; every text must be a string. Drop rows without text first.")
+    if not texts:
+        raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
     if len(labels) != len(texts):
         raise InputError(f"There are {len(labels)} labels for {len(texts)} texts; give one class id for each text.")
     classes = scorer.config.num_labels

@@ -39,7 +39,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
         assert measured["random"]["seeds"] == [0, 1, 2, 3, 4]
         for name in rankings:
             assert measured[name]["scorer"] == scorer and measured[name]["n_scored"] == 16
-            table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"{name} "))
+            table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"BERT-{name} "))
             if scorer == "base":
                 assert f"{100 * measured[name]['prob_drop@5']:.1f} / " in table_row
 
@@ -56,7 +56,11 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     assert again.returncode == 0, again.stderr[-3000:]
     assert "train_runtime" not in again.stdout  # nothing is trained twice
     other = run_quickstart(tmp_path / "run", "--train_size", "32", "--test_size", "16")
-    assert other.returncode == 2 and "train_size" in other.stderr and "Traceback" not in other.stderr
+    assert (
+        other.returncode == 2
+        and "max_train_samples was 48 and is 32" in other.stderr
+        and "Traceback" not in other.stderr
+    )
 
 
 def test_offline_data_is_split_without_overlap_and_refuses_too_much():

@@ -145,7 +145,7 @@ def test_no_texts(model, tokenizer):
 
 @pytest.mark.parametrize(
     ("texts", "message"),
-    [("good film", r"\[text\]"), (["good", None], r"texts\[1\] is None"), ([3.5], r"texts\[0\] is 3.5 of type float")],
+    [("good film", r"\[text\]"), (["good", None], r"Text 1 is None"), ([3.5], r"Text 0 is 3.5 of type float")],
 )
 def test_c54_cells_that_are_no_text(model, tokenizer, texts, message):
     with pytest.raises(InputError, match=message):

@@ -220,7 +220,7 @@ def test_the_exact_ranking_is_best_for_a_linear_scorer(stub, stub_tokenizer, tex
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"texts": FILM}, "list of one or more texts"),
+        ({"texts": FILM}, "give a list of texts"),
         ({"texts": ["good", None]}, "Text 1 is None"),
         ({"labels": [1]}, "1 labels for 2 texts"),
         ({"labels": [1, 2]}, "Label 2 in row 1.*0 to 1"),
