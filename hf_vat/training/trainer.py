@@ -126,8 +126,6 @@ class VATTrainer(Trainer):
         """Put the model into the phase of an epoch; called at its beginning."""
         phase = self.schedule.phase(epoch)
         self.model.set_phase(phase)
-        if not any(parameter.requires_grad for parameter in self.model.parameters()):
-            raise InputError(f"The phase {phase!r} has no parameter to train.")
         fresh = "compressor" if phase == "compress" else "learner"
         self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
         in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch

@@ -26,19 +26,19 @@ def run_quickstart(folder, *arguments):
 
 
 def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
-    sizes = ("--train_size", "48", "--test_size", "16")
+    sizes = ("--train_size", "32", "--test_size", "12")
     finished = run_quickstart(tmp_path / "run", *sizes)
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert "On this machine that takes about" in finished.stdout
 
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
-    assert results["settings"]["test"] == 16
+    assert results["settings"]["test"] == 12
     for scorer, rankings in {"base": ["ATT", "VAT"], "ATT": ["ATT"], "VAT": ["VAT"]}.items():
         measured = results[f"scorer={scorer}"]
         assert sorted(measured) == sorted([*rankings, "random"])
         assert measured["random"]["seeds"] == [0, 1, 2, 3, 4]
         for name in rankings:
-            assert measured[name]["scorer"] == scorer and measured[name]["n_scored"] == 16
+            assert measured[name]["scorer"] == scorer and measured[name]["n_scored"] == 12
             table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"BERT-{name} "))
             if scorer == "base":
                 assert f"{100 * measured[name]['prob_drop@5']:.1f} / " in table_row
@@ -46,7 +46,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "VAT")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "VAT")
     assert model.config.id2label == {0: "negative", 1: "positive"}
-    texts = rotten_tomatoes(48, 8, 16, seed=0)["test"]["text"][:]
+    texts = rotten_tomatoes(32, 6, 12, seed=0)["test"]["text"][:]
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     first = explain(model, tokenizer, texts[:1])[0]
     assert first.words[0] in page and "<svg" in page and "right" in page and "wrong" in page
@@ -58,7 +58,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     other = run_quickstart(tmp_path / "run", "--train_size", "32", "--test_size", "16")
     assert (
         other.returncode == 2
-        and "max_train_samples was 48 and is 32" in other.stderr
+        and "max_train_samples was 32 and is 24" in other.stderr
         and "Traceback" not in other.stderr
     )
 

@@ -57,6 +57,30 @@ def test_learner_and_compressor_logits_follow_predict_from(make_model, tokenizer
     torch.testing.assert_close(model(**batch).logits, model.compressor_head(model.bottleneck.mean(text)))
 
 
+def test_c21_a_phase_without_anything_to_train_is_named(make_model):
+    for system in ("base", "att"):
+        for phase in ("joint", "compress", "learn"):
+            with pytest.raises(ValueError, match=f"phase='{phase}' needs a model with bottleneck"):
+                make_model(system).set_phase(phase)
+    with pytest.raises(ValueError, match="'warm-up' is unknown"):
+        make_model("vat").set_phase("warm-up")
+
+
+@pytest.mark.parametrize("system", ALL_SYSTEMS)
+def test_set_phase_opens_exactly_the_phase_and_keeps_the_mode(make_model, system):
+    model = make_model(system).eval()
+    for phase in ("finetune",) if model.bottleneck is None else ("joint", "compress", "learn", "finetune"):
+        model.set_phase(phase)
+        trained = {
+            id(p) for modules in model.phase_modules(phase).values() for module in modules for p in module.parameters()
+        }
+        assert {id(p) for p in model.parameters() if p.requires_grad} == trained != set()
+        assert not model.training
+        model.train()
+        assert model.bert.training == (phase != "compress") and model.training
+        model.eval()
+
+
 def test_shared_heads_have_one_mlp(make_model):
     shared, mean = make_model("vat_shared"), make_model("vat_shared_mean")
     assert shared.compressor_head is None and mean.learner_head is None
