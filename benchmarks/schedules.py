@@ -32,6 +32,11 @@ CELLS = {
     "VAT, compress 1, learn 1, twice, β = 1": (VAT | {"beta": 1.0}, {"start_epochs": 0, "num_train_epochs": 4}),
     "VAT, joint 2, compress 1, learn 1, β = 1": (VAT | {"beta": 1.0}, {"start_epochs": 2, "num_train_epochs": 4}),
     "VAT, compress 2, learn 2, β = 10": (VAT | {"beta": 10.0}, COMPRESS_FIRST),
+    "VAT, compress 2, learn 1, twice, β = 1": (
+        VAT | {"beta": 1.0},
+        {"start_epochs": 0, "compress_epochs": 2, "num_train_epochs": 6},
+    ),
+    "VAT, compress 2, learn 2, β = 0.1": (VAT, COMPRESS_FIRST),
 }
 SCORER = "BERT-base, 2 epochs"
 SCORES = ("accuracy_drop@5", "prob_drop@5", "posthoc_gold@5", "posthoc_self@5")

@@ -27,12 +27,12 @@ from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_d
 SYSTEMS = {
     "base": {"pooling": "first", "bottleneck": "none"},
     "ATT": {"pooling": "attention", "bottleneck": "none"},
-    "VAT": {"pooling": "attention", "bottleneck": "gaussian"},
+    "VAT": {"pooling": "attention", "bottleneck": "gaussian", "beta": 1.0},
 }
 # VAT begins with the compressor on the pretrained encoder, whose token vectors still stand for their own words; a
-# compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with a joint start.
-EPOCHS = {"base": 2, "ATT": 2, "VAT": 6}
-PHASES = {"start_epochs": 0, "compress_epochs": 4, "learn_epochs": 2}
+# compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with other schedules and β.
+EPOCHS = {"base": 2, "ATT": 2, "VAT": 4}
+PHASES = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2}
 BATCH_SIZE = 16
 K = 5
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
