@@ -32,7 +32,7 @@ SYSTEMS = {
 # VAT begins with the compressor on the pretrained encoder, whose token vectors still stand for their own words; a
 # compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with other schedules and β.
 EPOCHS = {"base": 2, "ATT": 2, "VAT": 4}
-PHASES = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2}
+PHASES = {"start_epochs": 0, "compress_epochs": 1, "learn_epochs": 1}
 BATCH_SIZE = 16
 K = 5
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
@@ -44,7 +44,7 @@ class QuickstartArguments:
     output_dir: str = field(default="runs/quickstart", metadata={"help": "Folder for models, report and results."})
     seed: int = field(default=0, metadata={"help": "Seed of the split, of new layers and of training."})
     train_size: int = field(default=1600, metadata={"help": "Training sentences."})
-    test_size: int = field(default=600, metadata={"help": "Test sentences."})
+    test_size: int = field(default=500, metadata={"help": "Test sentences."})
 
 
 def main():

@@ -23,8 +23,6 @@ def main():
         metric_for_best_model="accuracy",
         num_train_epochs=4,
         start_epochs=0,
-        compress_epochs=2,
-        learn_epochs=2,
         per_device_train_batch_size=32,
         learning_rate=5e-5,
         warmup_steps=0.1,
