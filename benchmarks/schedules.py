@@ -37,6 +37,11 @@ CELLS = {
         {"start_epochs": 0, "compress_epochs": 2, "num_train_epochs": 6},
     ),
     "VAT, compress 2, learn 2, β = 0.1": (VAT, COMPRESS_FIRST),
+    "VAT, compress 2, learn 3, β = 0.1 (quickstart)": (
+        VAT,
+        COMPRESS_FIRST | {"learn_epochs": 3, "num_train_epochs": 5},
+    ),
+    "ATT, 3 epochs": (ATT, {"num_train_epochs": 3}),
 }
 SCORER = "BERT-base, 2 epochs"
 SCORES = ("accuracy_drop@5", "prob_drop@5", "posthoc_gold@5", "posthoc_self@5")
