@@ -55,7 +55,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     again = run_quickstart(tmp_path / "run", *sizes)
     assert again.returncode == 0, again.stderr[-3000:]
     assert "train_runtime" not in again.stdout  # nothing is trained twice
-    other = run_quickstart(tmp_path / "run", "--train_size", "32", "--test_size", "16")
+    other = run_quickstart(tmp_path / "run", "--train_size", "24", "--test_size", "12")
     assert (
         other.returncode == 2
         and "max_train_samples was 32 and is 24" in other.stderr
