@@ -3,8 +3,8 @@
     python benchmarks/train_step.py --check
 
 The three ratios are those of the project's targets. Ours and the baseline are measured in turn, round by round, on the
-same batches, and the median of the ratios of paired steps is taken, since the speed of a shared machine drifts. Exits 1 if a
-target is missed.
+same batches. Of each step the fastest round counts, since other work on a shared machine only ever adds time; the ratio
+is the median over steps. Exits 1 if a target is missed.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
 
 import torch
 from datasets import Dataset
@@ -58,10 +59,12 @@ def main():
     sentences = rotten_tomatoes(1, 1, 1000)["test"]["text"][:]
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     rows = Dataset.from_dict({**tokenizer(sentences[:256], truncation=True, max_length=64), "label": [0, 1] * 128})
-    measured = {name: [] for name in TARGETS}  # pairs of seconds: ours, baseline
+    # what: for each step (its batch is the same in every round) the seconds of all rounds, ours and the baseline's
+    measured = {name: defaultdict(lambda: ([], [])) for name in TARGETS}
 
-    def record(name: str, ours: float, baseline: float) -> None:
-        measured[name].append((ours, baseline))
+    def record(name: str, step: int, ours: float, baseline: float) -> None:
+        measured[name][step][0].append(ours)
+        measured[name][step][1].append(baseline)
 
     model = BertForVATClassification.from_pretrained(encoder, num_labels=2)
     for _ in range(args.rounds):
@@ -69,15 +72,17 @@ def main():
         stock = step_seconds(stock_trainer(encoder, tokenizer, rows))
         ours = step_seconds(vat_trainer(encoder, tokenizer, rows))
         for step in range(2, 16):
-            record("compressor step" if step < 8 else "learner step", ours[step], stock[step])
+            record("compressor step" if step < 8 else "learner step", step, ours[step], stock[step])
         bare = timed(lambda: bare_forward(model, tokenizer, sentences))
-        record("explanation by attention", timed(lambda: explain(model, tokenizer, sentences, max_length=64)), bare)
+        explained = timed(lambda: explain(model, tokenizer, sentences, max_length=64))
+        record("explanation by attention", 0, explained, bare)
 
     missed = False
     print(f"{'what':28}{'ours (s)':>10}{'baseline (s)':>14}{'ratio':>8}{'target':>9}")
     for name, target in TARGETS.items():
-        ours, baseline = (statistics.median(column) for column in zip(*measured[name], strict=True))
-        ratio = statistics.median(ours / baseline for ours, baseline in measured[name])
+        best = [(min(ours), min(baseline)) for ours, baseline in measured[name].values()]
+        ours, baseline = (statistics.median(column) for column in zip(*best, strict=True))
+        ratio = statistics.median(ours / baseline for ours, baseline in best)
         missed |= ratio > target
         print(f"{name:28}{ours:10.3f}{baseline:14.3f}{ratio:8.3f}{target:9.2f}{'  MISSED' if ratio > target else ''}")
     sys.exit(int(args.check and missed))
