@@ -124,6 +124,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
         save_total_limit=1,
         logging_steps=25,
         seed=args.seed,
+        use_cpu=not torch.cuda.is_available(),  # without it torchrun's processes would not find each other
         report_to="none",
         resume_from_checkpoint="last",
     )

@@ -125,6 +125,7 @@ def train_classifier(
     if trainer.is_world_process_zero():
         model.save_pretrained(args.output_dir)
         tokenizer.save_pretrained(args.output_dir)
+    trainer.accelerator.wait_for_everyone()  # whoever loads the folder next finds all of it
     return trainer
 
 
