@@ -2,12 +2,14 @@
 
 import random
 from contextlib import closing
+from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
 
-from hf_vat.inference import evaluation_mode, forward_batches, predict_probabilities
+from hf_vat.errors import InputError
+from hf_vat.inference import ABSENT, evaluation_mode, forward_batches, predict_probabilities, progress_bar
 
 TEXTS = [
     "good film",
@@ -80,7 +82,7 @@ def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):
     assert modes(model) == before
 
     model.config.num_labels = 5  # not what the model gives: fails between two batches
-    with pytest.raises(ValueError, match="shape") as held:
+    with pytest.raises(InputError, match=r"shape \(7, 2\).*\[batch, 5\]") as held:
         predict_probabilities(model, tokenizer, input_ids)
     assert held.value.__traceback__ is not None, "held, so that its frames are not yet freed"
     assert modes(model) == before
@@ -129,7 +131,7 @@ def test_longest_texts_come_first_with_the_padding_of_their_own_batch(recorded, 
     model, batches = recorded
     with closing(forward_batches(model, tokenizer, input_ids, 2)) as found:
         positions = [batch for batch, _ in found]
-    assert positions == [[1, 3], [6, 0], [4, 2], [5]]
+    assert positions == [[1, 3], [6, 0], [4, 2], [5]]  # of texts 0 and 4, equally long, the smaller ids come first
     assert [batch["attention_mask"].sum(1).tolist() for batch in batches] == [[9, 7], [6, 4], [4, 3], [2]]
     assert [batch["input_ids"].shape[1] for batch in batches] == [9, 6, 4, 2]
 
@@ -180,10 +182,38 @@ def test_no_texts_give_no_rows(make_model, tokenizer):
     assert predict_probabilities(make_model(num_labels=3), tokenizer, []).shape == (0, 3)
 
 
-def test_progress_bar_only_when_named(make_model, tokenizer, input_ids, capsys):
+def test_c51_bit_equal_whatever_the_order(make_model, tokenizer, input_ids):
     model = make_model()
-    predict_probabilities(model, tokenizer, input_ids)
+    forwards = predict_probabilities(model, tokenizer, input_ids, batch_size=3)
+    backwards = predict_probabilities(model, tokenizer, input_ids[::-1], batch_size=3)
+    np.testing.assert_array_equal(forwards, backwards[::-1])
+
+
+def test_progress_bar_counts_inputs_also_equal_ones(make_model, tokenizer, input_ids, capsys):
+    model = make_model()
+    with progress_bar(None, 14) as bar:
+        predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     assert capsys.readouterr() == ("", "")
-    predict_probabilities(model, tokenizer, input_ids, batch_size=2, progress="scoring")
+    with progress_bar("scoring", 14) as bar:
+        predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     printed = capsys.readouterr().err
-    assert "scoring" in printed and "7/7" in printed
+    assert "scoring" in printed and "14/14" in printed
+
+
+# Inputs
+
+
+def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(recorded, tokenizer):
+    model, batches = recorded
+    [ids] = tokenizer(["a good film"])["input_ids"]
+    predict_probabilities(model, tokenizer, [[*ids[:2], ABSENT, *ids[3:]]])
+    assert batches[0]["attention_mask"].tolist() == [[1, 1, 0, 1, 1]]
+    assert batches[0]["input_ids"].tolist() == [[*ids[:2], tokenizer.pad_token_id, *ids[3:]]]
+
+
+def test_a_tokenizer_without_a_padding_token(make_model, tokenizer, input_ids):
+    tokenizer = deepcopy(tokenizer)
+    tokenizer.pad_token = None
+    assert len(predict_probabilities(make_model(), tokenizer, [input_ids[0], input_ids[4]])) == 2  # equally long
+    with pytest.raises(InputError, match=r"no padding token; set tokenizer\.pad_token"):
+        predict_probabilities(make_model(), tokenizer, input_ids)

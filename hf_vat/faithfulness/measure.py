@@ -10,22 +10,32 @@ The model that explains (it made `scores`) and the model that is asked (the scor
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_probabilities, progress_bar
 from hf_vat.models.words import encode_words, maximum_length
 
 from . import scores as score
-from .perturb import keep_words, random_ranking, rank_words
+from .perturb import Operator, random_ranking, rank_words
 
+# "@K" and "@q" in a result's names: the number, or the share, of the top words.
 DEFINITIONS = {
     "accuracy_drop": "accuracy on full texts minus accuracy without the top K words, against gold labels",
     "prob_drop": "probability of the class predicted on the full text, minus that without the top K words",
     "posthoc_gold": "accuracy on the top K words alone, against gold labels",
     "posthoc_self": "share of texts whose top K words alone give the class predicted on the full text",
+    "area_acc": "mean of accuracy_drop@k over k = 1..K",
+    "area_prob": "mean of prob_drop@k over k = 1..K",
+    "comprehensiveness": "probability of the predicted class, minus that without the top share q of words",
+    "sufficiency": "probability of the predicted class, minus that on the top share q of words alone",
+    "aopc_comprehensiveness": "mean of comprehensiveness@q over the shares",
+    "aopc_sufficiency": "mean of sufficiency@q over the shares",
 }
+LOWER_IS_BETTER = {"sufficiency", "aopc_sufficiency"}
+ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True)
@@ -34,32 +44,27 @@ class FaithfulnessResult:
 
     Attributes:
         setup: what was measured and on which texts, JSON-ready; see [`Faithfulness`].
-        ks: numbers of words that were deleted or kept.
         rows: positions of the scored texts in `texts`, shape [n_scored].
-        values: for each score of [`DEFINITIONS`] its values per text, shape [n_scored, len(ks)], for paired tests.
+        values: for each score, by names such as `prob_drop@5` and `area_prob`, its values per text, shape [n_scored],
+            for intervals and paired tests.
         n_tied: number of texts of two or more words that all have the same score; these are ranked by position.
-        n_emptied: for each K the number of texts that are left without any word after deletion.
+        n_emptied: for each K the number of texts that are left without any word when K words are taken out.
     """
 
     setup: dict
-    ks: tuple[int, ...]
     rows: np.ndarray
     values: dict[str, np.ndarray]
     n_tied: int
-    n_emptied: list[int]
+    n_emptied: dict[int, int]
 
     @property
     def scores(self) -> dict[str, float]:
-        """Means over texts, by names such as `prob_drop@5`: fractions, not percent."""
-        return {
-            f"{name}@{k}": float(mean)
-            for name, values in self.values.items()
-            for k, mean in zip(self.ks, values.mean(0), strict=True)
-        }
+        """Means over texts: fractions, not percent."""
+        return {name: float(values.mean()) for name, values in self.values.items()}
 
     def to_dict(self) -> dict:
         """The setup, the counts and the mean scores, ready for JSON."""
-        emptied = {f"n_emptied@{k}": count for k, count in zip(self.ks, self.n_emptied, strict=True)}
+        emptied = {f"n_emptied@{k}": count for k, count in self.n_emptied.items()}
         return {**self.setup, "n_tied": self.n_tied, **emptied, **self.scores}
 
 
@@ -97,7 +102,10 @@ class Faithfulness:
         labels: gold class ids, one for each text.
         seen: for each text one flag for each of its words: does the explainer see it? All, if not given.
         ks: numbers of top words to delete and to keep; a text with fewer words has all of them deleted or kept and is
-            counted in `n_clamped@K`.
+            counted in `n_clamped@K`. The areas are measured if these are 1, 2, …, K.
+        shares: shares q of the words, in (0, 1], for comprehensiveness and sufficiency: the top ⌈q·n⌉ of n words.
+            [`ERASER_SHARES`] are those of DeYoung et al. (2020).
+        operator: how absent words are taken out: "delete", "mask" or "pad", see [`OPERATORS`].
         batch_size: the largest batch that the scorer is given.
         max_length: tokens that the scorer reads; as many as it can, if not given.
         scorer_name: name in the results; the model's `config.name_or_path`, if not given.
@@ -111,7 +119,8 @@ class Faithfulness:
 
     Raises:
         InputError: if there are no texts or no words, lengths do not fit, a label is not a class id of the scorer, a K
-            is not a positive whole number, or the tokenizer has no unknown token.
+            is not a positive whole number, a share not in (0, 1], or the tokenizer lacks a token that the operator
+            needs.
     """
 
     def __init__(
@@ -123,16 +132,20 @@ class Faithfulness:
         seen: Sequence[Sequence[bool]] | None = None,
         *,
         ks: Sequence[int] = (5,),
+        shares: Sequence[float] = (),
+        operator: str = "delete",
         batch_size: int = 32,
         max_length: int | None = None,
         scorer_name: str | None = None,
         progress: str | None = None,
     ):
         texts = check_texts(texts)
-        _check_inputs(scorer, tokenizer, texts, labels, ks)
+        _check_inputs(scorer, texts, labels, ks, shares)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = tuple(int(k) for k in ks)
+        self.shares = tuple(float(share) for share in shares)
         self.batch_size, self.progress = batch_size, progress
+        self._operator = Operator.of(operator, tokenizer)
 
         encoded = encode_words(tokenizer, texts, max_length or maximum_length(scorer, tokenizer))
         if seen is None:
@@ -150,15 +163,20 @@ class Faithfulness:
         self.candidates = [candidates[row] for row in self.rows]
         self.labels = np.asarray(labels, dtype=int)[self.rows]
         self.full = self._predict(
-            [self._keep(row, positions) for row, positions in zip(self.rows, self.candidates, strict=True)]
+            [
+                ids
+                for row, candidates in zip(self.rows, self.candidates, strict=True)
+                for ids in self._keep(row, candidates, np.ones((1, len(candidates))))
+            ]
         )
         sizes = np.array([len(positions) for positions in self.candidates])
         self._setup = {
             "scorer": scorer_name or scorer.config.name_or_path,
             "scale": "probability",
-            "operator": "delete",
-            "definitions": DEFINITIONS,
+            "operator": operator,
+            "definitions": {name: DEFINITIONS[name] for name in self._score_names()},
             "ks": list(self.ks),
+            "shares": list(self.shares),
             "n_total": len(texts),
             "n_scored": len(self.rows),
             "n_skipped": {"no words": len(texts) - len(self.rows)},
@@ -204,33 +222,68 @@ class Faithfulness:
             results.append(self._measure(rankings, "random", n_tied=0))
         return RandomBaseline(seeds, results)
 
+    def _score_names(self) -> list[str]:
+        areas = len(self.ks) > 1 and self.ks == tuple(range(1, len(self.ks) + 1))
+        return [
+            name
+            for name in DEFINITIONS
+            if (areas if name.startswith("area") else self.shares if name.endswith(("ness", "sufficiency")) else True)
+        ]
+
     def _measure(self, rankings: list[list[int]], explainer: str, n_tied: int) -> FaithfulnessResult:
         inputs, emptied = [], []
         for row, ranking in zip(self.rows, rankings, strict=True):
-            deleted = [self._keep(row, ranking[k:]) for k in self.ks]
-            kept = [self._keep(row, ranking[:k]) for k in self.ks]
-            inputs += deleted + kept
-            nothing = self._keep(row, [])
-            emptied.append([ids == nothing for ids in deleted])
-        probabilities = self._predict(inputs).reshape(len(rankings), 2, len(self.ks), -1)
-        deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K, classes]
-        values = {
-            "accuracy_drop": score.accuracy_drop(self.full, deleted, self.labels),
-            "prob_drop": score.prob_drop(self.full, deleted),
-            "posthoc_gold": score.posthoc_gold(kept, self.labels),
-            "posthoc_self": score.posthoc_self(self.full, kept),
+            counts = np.array([min(k, len(ranking)) for k in self.ks] + [_count(q, len(ranking)) for q in self.shares])
+            top = np.arange(len(ranking)) < counts[:, None]  # [K + Q, n], in the order of the ranking
+            perturbed = self._keep(row, ranking, np.concatenate([~top, top]))
+            [nothing] = self._keep(row, ranking, np.zeros((1, len(ranking))))
+            emptied.append([ids == nothing for ids in perturbed[: len(self.ks)]])
+            inputs += perturbed
+        number = len(self.ks)
+        probabilities = self._predict(inputs).reshape(len(rankings), 2, number + len(self.shares), -1)
+        deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K + Q, classes]
+        at_k, full, labels = (deleted[:, :number], kept[:, :number]), self.full, self.labels
+        columns = {
+            "accuracy_drop": score.accuracy_drop(full, at_k[0], labels),
+            "prob_drop": score.prob_drop(full, at_k[0]),
+            "posthoc_gold": score.posthoc_gold(at_k[1], labels),
+            "posthoc_self": score.posthoc_self(full, at_k[1]),
         }
+        values = {
+            f"{name}@{k}": column[:, place] for name, column in columns.items() for place, k in enumerate(self.ks)
+        }
+        names = self._score_names()
+        if "area_acc" in names:
+            values["area_acc"] = score.area_acc(full, at_k[0], labels)
+            values["area_prob"] = score.area_prob(full, at_k[0])
+        if self.shares:
+            columns = {
+                "comprehensiveness": score.comprehensiveness(full, deleted[:, number:]),
+                "sufficiency": score.sufficiency(full, kept[:, number:]),
+            }
+            for name, column in columns.items():
+                values |= {f"{name}@{share:g}": column[:, place] for place, share in enumerate(self.shares)}
+                values[f"aopc_{name}"] = column.mean(1)
         setup = {"explainer": explainer, **self._setup}
-        return FaithfulnessResult(setup, self.ks, self.rows, values, n_tied, np.sum(emptied, 0).tolist())
+        n_emptied = dict(zip(self.ks, np.sum(emptied, 0).tolist(), strict=True))
+        return FaithfulnessResult(setup, self.rows, values, n_tied, n_emptied)
 
-    def _keep(self, row: int, positions: Sequence[int]) -> list[int]:
-        return keep_words(self._encoded[row], positions, self.tokenizer.unk_token_id)
+    def _keep(self, row: int, positions: Sequence[int], kept: np.ndarray) -> list[list[int]]:
+        """Token ids of a text with some of the words at `positions`, by `kept` [S, len(positions)]; others go."""
+        words = np.zeros((len(kept), len(self._encoded[row].words)), dtype=bool)
+        words[:, positions] = kept
+        return self._operator.keep(self._encoded[row], words)
 
     def _predict(self, input_ids: list[list[int]]) -> np.ndarray:
-        return predict_probabilities(self.scorer, self.tokenizer, input_ids, self.batch_size, self.progress)
+        with progress_bar(self.progress, len(input_ids)) as bar:
+            return predict_probabilities(self.scorer, self.tokenizer, input_ids, self.batch_size, bar)
 
 
-def _check_inputs(scorer, tokenizer, texts, labels, ks) -> None:
+def _count(share: float, words: int) -> int:
+    return max(1, ceil(share * words - 1e-9))  # 0.1 · 30 is a little above 3
+
+
+def _check_inputs(scorer, texts, labels, ks, shares) -> None:
     if not texts:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
     if len(labels) != len(texts):
@@ -245,10 +298,9 @@ def _check_inputs(scorer, tokenizer, texts, labels, ks) -> None:
     numbers = np.asarray(ks)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
         raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
-    if tokenizer.unk_token_id is None:
-        raise InputError(
-            "The tokenizer has no unknown token to stand for a text without words; set tokenizer.unk_token."
-        )
+    for share in shares:
+        if not 0 < share <= 1:
+            raise InputError(f"shares has {share}; give shares of the words above 0 and at most 1, such as 0.2.")
 
 
 def _check_words(values, name: str, encoded) -> None:

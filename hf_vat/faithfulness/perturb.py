@@ -1,15 +1,23 @@
-"""Rank the words of a text, and delete or keep words in what the model reads.
+"""Rank the words of a text, and take words out of what the model reads.
 
 Perturbation works on the token ids that reach the model, after truncation: nothing is decoded or tokenized again, so no
 word from beyond the maximum length slides in and no neighbouring pieces merge. Special tokens always stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from hf_vat.errors import InputError
+from hf_vat.inference import ABSENT
 from hf_vat.models.words import EncodedText
+
+OPERATORS = {
+    "delete": "the tokens of absent words are deleted; an unknown token stands for a text without any word left",
+    "mask": "each token of an absent word is replaced by the mask token (the unknown token, if there is none)",
+    "pad": "the tokens of absent words are left out of the attention mask; the others keep their positions",
+}
 
 
 def rank_words(scores: Sequence[float], candidates: Sequence[int]) -> list[int]:
@@ -43,28 +51,60 @@ def random_ranking(candidates: Sequence[int], seed: int, example: int) -> list[i
     return np.random.default_rng((seed, example)).permutation(np.asarray(candidates, dtype=int)).tolist()
 
 
-def delete_words(encoded: EncodedText, positions: Iterable[int], unknown_id: int) -> list[int]:
-    """Token ids of a text without some of its words, in the original order.
+@dataclass(frozen=True)
+class Operator:
+    """How words are taken out of a text: a name of [`OPERATORS`], and the token id that it needs.
 
-    A token goes if any of the words it covers is deleted; special tokens stay. If no token of a word is left, one
-    unknown token stands where the words were, so that the model has something to read.
-
-    Args:
-        positions: positions in `encoded.words`.
-        unknown_id: the tokenizer's `unk_token_id`.
+    DeYoung et al. (2020), "ERASER", delete; "pad" is how HEDGE (Chen et al. 2020) marks absent words.
     """
-    deleted = set(positions)
-    left = [
-        index for index, words in enumerate(encoded.token_words) if encoded.special[index] or deleted.isdisjoint(words)
-    ]
-    first = next((index for index, words in enumerate(encoded.token_words) if words), None)
-    if first is not None and not any(encoded.token_words[index] for index in left):
-        special_ids = [token for token, special in zip(encoded.input_ids, encoded.special, strict=True) if special]
-        special_ids.insert(sum(encoded.special[:first]), unknown_id)
-        return special_ids
-    return [encoded.input_ids[index] for index in left]
 
+    name: str
+    token_id: int
 
-def keep_words(encoded: EncodedText, positions: Iterable[int], unknown_id: int) -> list[int]:
-    """Token ids of a text without all other words: [`delete_words`] of the complement of `positions`."""
-    return delete_words(encoded, set(range(len(encoded.words))).difference(positions), unknown_id)
+    @classmethod
+    def of(cls, name: str, tokenizer) -> "Operator":
+        """The operator for a tokenizer.
+
+        Raises:
+            InputError: if there is no such operator, or the tokenizer has no unknown token where one is needed.
+        """
+        if name not in OPERATORS:
+            raise InputError(f"There is no operator {name!r}; there are {', '.join(OPERATORS)}.")
+        if name == "pad":
+            return cls(name, ABSENT)
+        token_id = tokenizer.mask_token_id if name == "mask" else None
+        token_id = tokenizer.unk_token_id if token_id is None else token_id
+        if token_id is None:
+            raise InputError(
+                "The tokenizer has no unknown token to stand for a text without words; set tokenizer.unk_token, or "
+                'use operator="pad".'
+            )
+        return cls(name, token_id)
+
+    def keep(self, encoded: EncodedText, kept) -> list[list[int]]:
+        """Token ids of a text with some of its words, in the original order.
+
+        A token is taken out if any of the words it covers is; tokens outside every word stay.
+
+        Args:
+            kept: boolean array [S, n]: which of the text's n words stay, in each of S perturbations.
+
+        Returns:
+            S lists of token ids.
+        """
+        kept = np.asarray(kept, dtype=bool)
+        ids, special = np.array(encoded.input_ids), np.array(encoded.special, dtype=bool)
+        covers = np.zeros((kept.shape[1], len(ids)), dtype=np.float32)  # [n, T]
+        for token, words in enumerate(encoded.token_words):
+            covers[list(words), token] = 1
+        absent = (~kept).astype(np.float32) @ covers > 0  # [S, T]
+        if self.name != "delete":
+            return np.where(absent, self.token_id, ids).tolist()
+        rows = [ids[~row].tolist() for row in absent]
+        in_word = covers.any(0)
+        if in_word.any():  # a model needs something to read where the words were
+            empty = ids[special].tolist()
+            empty.insert(int(special[: in_word.argmax()].sum()), self.token_id)
+            for row in np.flatnonzero(absent[:, in_word].all(1)):
+                rows[row] = empty
+        return rows

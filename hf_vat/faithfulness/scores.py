@@ -1,15 +1,15 @@
 """Faithfulness scores as pure functions on arrays of class probabilities.
 
-N texts, K perturbations of each (one for every number of words k), C classes:
+N texts, K perturbations of each (one for every number of words k, or for every share of words q), C classes:
 
 - `full` [N, C]: the scorer's probabilities on the full texts;
-- `deleted` [N, K, C]: after the k top words were deleted;
-- `kept` [N, K, C]: on the k top words alone;
+- `deleted` [N, K, C]: after the top words were deleted;
+- `kept` [N, K, C]: on the top words alone;
 - `labels` [N]: gold class ids.
 
-Every score comes back per example, shape [N, K], as fractions (percent is a matter of display); the score of a data set
-is the mean over axis 0. A text with fewer than k words keeps its last value. The predicted class is the argmax, the
-smaller id if two are equal.
+Every score comes back per example, shape [N, K], or [N] if it is a mean over perturbations; as fractions (percent is a
+matter of display). The score of a data set is the mean over axis 0. A text with fewer than k words keeps its last
+value. The predicted class is the argmax, the smaller id if two are equal. Negative values are kept.
 """
 
 import numpy as np
@@ -34,16 +34,12 @@ def accuracy_drop(full, deleted, labels) -> np.ndarray:
 def prob_drop(full, deleted) -> np.ndarray:
     """f_c(full) - f_c(deleted) for the class c predicted on the full text, in [-1, 1]; higher = mattered more.
 
-    "AOPC" of Chen and Ji (2020), "Learning Variational Word Masks", there with k = 5 and times 100; comprehensiveness
-    of DeYoung et al. (2020), "ERASER". With `kept` in place of `deleted` it is their sufficiency, where lower = the
-    kept words suffice. Negative values are kept: deleting a word may raise the probability.
+    "AOPC" of Chen and Ji (2020), "Learning Variational Word Masks", there with k = 5 and times 100.
 
     Raises:
         InputError: if a row is no probability distribution or shapes do not fit.
     """
-    full, deleted = _pair(full, deleted, "deleted")
-    predicted = full.argmax(-1)[:, None]
-    return np.take_along_axis(full, predicted, 1) - np.take_along_axis(deleted, predicted[:, None], 2)[..., 0]
+    return _predicted_drop(full, deleted, "deleted")
 
 
 def posthoc_gold(kept, labels) -> np.ndarray:
@@ -70,16 +66,82 @@ def posthoc_self(full, kept) -> np.ndarray:
     return (kept.argmax(-1) == full.argmax(-1)[:, None]).astype(float)
 
 
-def area(drops, from_zero: bool = False) -> np.ndarray:
-    """Mean over k of [`accuracy_drop`] or [`prob_drop`], shape [N], in [-1, 1]; higher = mattered more.
+def area_acc(full, deleted, labels, from_zero: bool = False) -> np.ndarray:
+    """Mean over k of [`accuracy_drop`], shape [N], in [-1, 1]; higher = mattered more.
 
     Args:
-        drops: values for k = 1..K, shape [N, K].
+        deleted: one entry for each k = 1..K.
+        from_zero: also count k = 0; see [`area_prob`].
+
+    Raises:
+        InputError: as [`accuracy_drop`].
+    """
+    return _mean_over_k(accuracy_drop(full, deleted, labels), from_zero)
+
+
+def area_prob(full, deleted, from_zero: bool = False) -> np.ndarray:
+    """Mean over k of [`prob_drop`], shape [N], in [-1, 1]; higher = mattered more.
+
+    Args:
+        deleted: one entry for each k = 1..K.
         from_zero: also count k = 0, where nothing is deleted and the drop is 0, so divide by K + 1 instead of K: the
             area over the perturbation curve of Samek et al. (2017), "Evaluating the Visualization of What a Deep
             Neural Network Has Learned", eq. 12.
+
+    Raises:
+        InputError: as [`prob_drop`].
     """
-    drops = np.asarray(drops, dtype=float)
+    return _mean_over_k(prob_drop(full, deleted), from_zero)
+
+
+def comprehensiveness(full, deleted) -> np.ndarray:
+    """f_c(full) - f_c(deleted) for the class c predicted on the full text, in [-1, 1]; higher = more faithful.
+
+    DeYoung et al. (2020), "ERASER", eq. 1. The arithmetic is that of [`prob_drop`]; here each entry of `deleted` stands
+    for a share q of the words: the top ceil(q * n) of n words are deleted, at least one.
+
+    Raises:
+        InputError: if a row is no probability distribution or shapes do not fit.
+    """
+    return _predicted_drop(full, deleted, "deleted")
+
+
+def sufficiency(full, kept) -> np.ndarray:
+    """f_c(full) - f_c(kept) for the class c predicted on the full text, in [-1, 1]; lower = more faithful.
+
+    DeYoung et al. (2020), eq. 2. Each entry of `kept` stands for a share q of the words: the top ceil(q * n) of n words
+    are kept, at least one.
+
+    Raises:
+        InputError: if a row is no probability distribution or shapes do not fit.
+    """
+    return _predicted_drop(full, kept, "kept")
+
+
+def aopc_comprehensiveness(full, deleted) -> np.ndarray:
+    """Mean over the shares q of [`comprehensiveness`], shape [N], in [-1, 1]; higher = more faithful.
+
+    "AOPC" of DeYoung et al. (2020), section 4, for q = 0.01, 0.05, 0.1, 0.2, 0.5, averaged as their evaluator does:
+    every share counts, also where a text is so short that two of them give the same words.
+    """
+    return _mean_over_k(comprehensiveness(full, deleted))
+
+
+def aopc_sufficiency(full, kept) -> np.ndarray:
+    """Mean over the shares q of [`sufficiency`], shape [N], in [-1, 1]; lower = more faithful.
+
+    As [`aopc_comprehensiveness`].
+    """
+    return _mean_over_k(sufficiency(full, kept))
+
+
+def _predicted_drop(full, perturbed, name: str) -> np.ndarray:
+    full, perturbed = _pair(full, perturbed, name)
+    predicted = full.argmax(-1)[:, None]
+    return np.take_along_axis(full, predicted, 1) - np.take_along_axis(perturbed, predicted[:, None], 2)[..., 0]
+
+
+def _mean_over_k(drops: np.ndarray, from_zero: bool = False) -> np.ndarray:
     return drops.sum(1) / (drops.shape[1] + from_zero)
 
 

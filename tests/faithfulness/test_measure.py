@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import Faithfulness, area
+from hf_vat.faithfulness import ERASER_SHARES, Faithfulness, area_prob
 from hf_vat.models.words import split_words
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0}
@@ -27,20 +27,38 @@ def exact_scores(text):
 
 
 def values(stub, tokenizer, text, scores, name, ks):
-    faithfulness = Faithfulness(stub, tokenizer, [text], [1], ks=ks)
-    return faithfulness.measure([scores], "given").values[name][0]
+    result = Faithfulness(stub, tokenizer, [text], [1], ks=ks).measure([scores], "given")
+    return np.array([result.values[f"{name}@{k}"][0] for k in ks])
 
 
-def test_c34_sufficiency_deletes_the_complement(stub, stub_tokenizer):
-    faithfulness = Faithfulness(stub, stub_tokenizer, [FILM], [1], ks=(1, 2))
-    np.testing.assert_allclose(
-        faithfulness.measure([FILM_SCORES], "given").values["prob_drop"], [[0.301682, 0.424142]], atol=1e-6
-    )
-    # the kept words of this ranking are the complement of those deleted under the reversed ranking
-    complement = [-score for score in FILM_SCORES]
-    np.testing.assert_allclose(
-        values(stub, stub_tokenizer, FILM, complement, "prob_drop", (3, 2)), [0.043345, 0.0], atol=1e-6
-    )
+@pytest.mark.parametrize("operator", ["delete", "mask", "pad"])
+def test_c34_comprehensiveness_and_sufficiency(stub, stub_tokenizer, operator):
+    """Of four words, one and two: the top word "good", then "very"; the mask word has weight 0."""
+    faithfulness = Faithfulness(stub, stub_tokenizer, [FILM], [1], shares=(0.25, 0.5), operator=operator)
+    result = faithfulness.measure([FILM_SCORES], "given")
+    expected = {
+        "comprehensiveness@0.25": 0.301682,
+        "comprehensiveness@0.5": 0.424142,
+        "aopc_comprehensiveness": 0.362912,
+        "sufficiency@0.25": 0.043345,
+        "sufficiency@0.5": 0.0,
+        "aopc_sufficiency": 0.0216725,
+    }
+    assert {name: result.scores[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert result.to_dict()["operator"] == operator
+
+
+def test_shares_are_rounded_up_to_whole_words(stub, stub_tokenizer):
+    words = ["good"] * 30
+    scores = list(range(30, 0, -1))
+    faithfulness = Faithfulness(stub, stub_tokenizer, [" ".join(words)], [1], shares=(*ERASER_SHARES, 1), ks=(3,))
+    found = faithfulness.measure([scores], "given").scores
+    # 1, 2, 3, 6, 15 and 30 of 30 words; 0.1 · 30 must not become 4
+    kept = {0.01: 1, 0.05: 2, 0.1: 3, 0.2: 6, 0.5: 15, 1: 30}
+    full = 1 / (1 + np.exp(-60))
+    for share, number in kept.items():
+        assert found[f"sufficiency@{share:g}"] == pytest.approx(full - 1 / (1 + np.exp(-2 * number)), abs=1e-9)
+    assert found["comprehensiveness@1"] == pytest.approx(full - 0.5)
 
 
 def test_c36_drops_are_probabilities(stub, stub_tokenizer):
@@ -61,13 +79,15 @@ def test_c36_drops_are_probabilities(stub, stub_tokenizer):
 
 
 def test_c37_area_and_clamping(stub, stub_tokenizer):
-    drops = values(stub, stub_tokenizer, FILM, FILM_SCORES, "prob_drop", (1, 2, 3))[None]
-    np.testing.assert_allclose(area(drops), [0.383322], atol=1e-6)
-    np.testing.assert_allclose(area(drops, from_zero=True), [0.287492], atol=1e-6)
+    three = Faithfulness(stub, stub_tokenizer, [FILM], [1], ks=(1, 2, 3)).measure([FILM_SCORES], "given")
+    assert three.scores["area_prob"] == pytest.approx(0.383322, abs=1e-6)
+    assert three.scores["area_acc"] == pytest.approx(2 / 3)  # without "good" and "very" it is 0.5, read as class 0
+    assert "area_prob" in three.to_dict()["definitions"]
 
     result = Faithfulness(stub, stub_tokenizer, [FILM], [1], ks=(1, 2, 3, 4, 5)).measure([FILM_SCORES], "given")
-    np.testing.assert_allclose(area(result.values["prob_drop"]), [0.399650], atol=1e-6)
+    assert result.scores["area_prob"] == pytest.approx(0.399650, abs=1e-6)
     report = result.to_dict()
+    assert "area_prob" not in Faithfulness(stub, stub_tokenizer, [FILM], [1], ks=(1, 3)).random().results[0].scores
     assert [report[f"n_clamped@{k}"] for k in (3, 4, 5)] == [0, 0, 1]
     assert [report[f"n_emptied@{k}"] for k in (3, 4, 5)] == [0, 1, 1]
 
@@ -99,7 +119,7 @@ def test_c39_constant_scores_are_ranked_by_position_and_counted(stub, stub_token
     result = faithfulness.measure([[0] * len(text.split()) for text in texts], "zeros")
     assert result.n_tied == 3  # one word has only one ranking
     # the first word goes: sigmoid(3) - .5, sigmoid(2) - .5, sigmoid(2.5) - sigmoid(2), sigmoid(2) - .5
-    np.testing.assert_allclose(result.values["prob_drop"][:, 0], [0.452574, 0.380797, 0.043345, 0.380797], atol=1e-6)
+    np.testing.assert_allclose(result.values["prob_drop@1"], [0.452574, 0.380797, 0.043345, 0.380797], atol=1e-6)
     again = faithfulness.measure([[0] * len(text.split()) for text in texts], "zeros")
     assert result.to_dict() == again.to_dict()
     json.dumps(result.to_dict(), allow_nan=False)
@@ -125,7 +145,7 @@ def test_c54_a_text_without_words_leaves_the_others_alone(stub, stub_tokenizer):
     scores = [[], [], [], [0] * 6, FILM_SCORES]
     result = Faithfulness(stub, stub_tokenizer, texts, [1] * 5, ks=(1,)).measure(scores, "given")
     assert result.rows.tolist() == [3, 4]
-    np.testing.assert_allclose(result.values["prob_drop"][1], [0.301682], atol=1e-6)
+    np.testing.assert_allclose(result.values["prob_drop@1"][1], 0.301682, atol=1e-6)
 
 
 def test_c55_deleting_a_repeated_word_deletes_one_occurrence(stub, stub_tokenizer):
@@ -204,17 +224,18 @@ def test_batches_and_order_do_not_matter(stub, stub_tokenizer, texts, batch_size
 @given(TEXTS)
 def test_all_words_kept_is_the_full_text(stub, stub_tokenizer, texts):
     result = Faithfulness(stub, stub_tokenizer, texts, [0] * len(texts), ks=(8, 20)).random(seeds=[0])
-    assert (result.results[0].values["posthoc_self"] == 1).all()
-    assert result.results[0].n_emptied == [len(texts)] * 2
+    assert (result.results[0].values["posthoc_self@8"] == 1).all()
+    assert result.results[0].n_emptied == {8: len(texts), 20: len(texts)}
 
 
 @SHARED_STUB
 @given(TEXTS)
 def test_the_exact_ranking_is_best_for_a_linear_scorer(stub, stub_tokenizer, texts):
     faithfulness = Faithfulness(stub, stub_tokenizer, texts, [1] * len(texts), ks=(1, 2, 4))
-    exact = faithfulness.measure([exact_scores(text) for text in texts], "exact").values["prob_drop"]
+    exact = faithfulness.measure([exact_scores(text) for text in texts], "exact").values
     for result in faithfulness.random(seeds=range(5)).results:
-        assert (exact >= result.values["prob_drop"] - 1e-12).all()
+        for k in (1, 2, 4):
+            assert (exact[f"prob_drop@{k}"] >= result.values[f"prob_drop@{k}"] - 1e-12).all()
 
 
 @pytest.mark.parametrize(
@@ -231,6 +252,9 @@ def test_the_exact_ranking_is_best_for_a_linear_scorer(stub, stub_tokenizer, tex
         ({"ks": (0, 1)}, "ks is"),
         ({"ks": (2.5,)}, "ks is"),
         ({"ks": 5}, "ks is"),
+        ({"shares": (0.2, 0)}, "shares has 0;.*above 0 and at most 1"),
+        ({"shares": (20,)}, "shares has 20"),
+        ({"operator": "drop"}, "no operator 'drop'"),
         ({"seen": [[True] * 4]}, "seen has 1 entries for 2 texts"),
         ({"seen": [[True] * 4, [True]]}, r"seen\[1\] has 1 entries, but text 1 has 2 words"),
     ],

@@ -1,3 +1,4 @@
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -6,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import delete_words, keep_words, random_ranking, rank_words
+from hf_vat.faithfulness import OPERATORS, Operator, random_ranking, rank_words
+from hf_vat.inference import ABSENT
 from hf_vat.models.words import EncodedText, encode_words, split_words
 
 UNKNOWN = 1
@@ -23,6 +25,15 @@ def encoded_by_hand():
     )
 
 
+DELETE = Operator("delete", UNKNOWN)
+
+
+def without(operator, encoded, positions):
+    kept = [position not in positions for position in range(len(encoded.words))]
+    [ids] = operator.keep(encoded, [kept])
+    return ids
+
+
 @pytest.mark.parametrize(
     ("positions", "expected"),
     [
@@ -34,29 +45,56 @@ def encoded_by_hand():
         ([0, 1], [2, UNKNOWN, 3]),  # the token that "d" shares goes with "c"
     ],
 )
-def test_delete_words(positions, expected):
-    assert delete_words(encoded_by_hand(), positions, UNKNOWN) == expected
+def test_delete(positions, expected):
+    assert without(DELETE, encoded_by_hand(), positions) == expected
 
 
-def test_keep_words_deletes_the_others():
-    assert keep_words(encoded_by_hand(), [0], UNKNOWN) == [2, 10, 11, 12, 3]
-    assert keep_words(encoded_by_hand(), [], UNKNOWN) == [2, UNKNOWN, 3]
+def test_mask_and_pad_keep_the_length():
+    assert without(Operator("mask", 99), encoded_by_hand(), [0]) == [2, 99, 99, 12, 13, 3]
+    assert without(Operator("mask", 99), encoded_by_hand(), [0, 1, 2]) == [2, 99, 99, 12, 99, 3]
+    assert without(Operator("pad", ABSENT), encoded_by_hand(), [2]) == [2, 10, 11, 12, ABSENT, 3]
+
+
+def test_many_perturbations_at_once():
+    kept = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0]], dtype=bool)
+    assert DELETE.keep(encoded_by_hand(), kept) == [[2, 10, 11, 12, 13, 3], [2, 12, 13, 3], [2, UNKNOWN, 3]]
+    assert DELETE.keep(encoded_by_hand(), kept[:0]) == []
 
 
 def test_unknown_token_stands_where_the_words_were():
     text = EncodedText("a", split_words("a"), [7, 9, 3, 2], [(), (0,), (), ()], [True, False, True, True])
-    assert delete_words(text, [0], UNKNOWN) == [7, UNKNOWN, 3, 2]
+    assert without(DELETE, text, [0]) == [7, UNKNOWN, 3, 2]
 
 
 def test_no_special_tokens():
     text = EncodedText("a", split_words("a"), [9], [(0,)], [False])
-    assert delete_words(text, [0], UNKNOWN) == [UNKNOWN]
+    assert without(DELETE, text, [0]) == [UNKNOWN]
+
+
+def test_a_text_without_words_stays_as_it_is():
+    text = EncodedText("", [], [2, 3], [(), ()], [True, True])
+    for name in OPERATORS:
+        assert Operator(name, UNKNOWN).keep(text, np.zeros((2, 0))) == [[2, 3], [2, 3]]
 
 
 def test_words_beyond_the_maximum_length_do_not_slide_in(stub_tokenizer):
     [text] = encode_words(stub_tokenizer, ["good good bad bad bad"], max_length=4)
     good = stub_tokenizer.convert_tokens_to_ids("good")
-    assert delete_words(text, [0], UNKNOWN) == [stub_tokenizer.cls_token_id, good, stub_tokenizer.sep_token_id]
+    assert without(DELETE, text, [0]) == [stub_tokenizer.cls_token_id, good, stub_tokenizer.sep_token_id]
+
+
+def test_operators_take_their_tokens_from_the_tokenizer(tokenizer, stub_tokenizer):
+    assert Operator.of("delete", tokenizer).token_id == tokenizer.unk_token_id
+    assert Operator.of("mask", tokenizer).token_id == tokenizer.mask_token_id != tokenizer.unk_token_id
+    assert Operator.of("mask", stub_tokenizer).token_id == stub_tokenizer.unk_token_id, "it has no mask token"
+    with pytest.raises(InputError, match="no operator 'drop'; there are delete, mask, pad"):
+        Operator.of("drop", tokenizer)
+    stub_tokenizer = deepcopy(stub_tokenizer)
+    stub_tokenizer.unk_token = None
+    assert Operator.of("pad", stub_tokenizer).token_id == ABSENT
+    for name in ("delete", "mask"):
+        with pytest.raises(InputError, match="no unknown token"):
+            Operator.of(name, stub_tokenizer)
 
 
 def test_rank_words_breaks_ties_by_position_and_takes_the_sign():
@@ -83,7 +121,7 @@ def test_deletions_are_nested(text, random):
     )  # fmt: skip
     ranking = list(range(len(words)))
     random.shuffle(ranking)
-    lefts = [delete_words(encoded, ranking[:k], UNKNOWN) for k in range(len(words) + 1)]
+    lefts = [without(DELETE, encoded, ranking[:k]) for k in range(len(words) + 1)]
     for k, (left, fewer) in enumerate(pairwise(lefts)):
         assert set(fewer) - {UNKNOWN} < set(left)
         assert left[1:-1] == sorted(left[1:-1])

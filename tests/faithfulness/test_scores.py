@@ -1,10 +1,23 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import accuracy_drop, area, posthoc_gold, posthoc_self, prob_drop
+from hf_vat.faithfulness.scores import (
+    accuracy_drop,
+    aopc_comprehensiveness,
+    aopc_sufficiency,
+    area_acc,
+    area_prob,
+    comprehensiveness,
+    posthoc_gold,
+    posthoc_self,
+    prob_drop,
+    sufficiency,
+)
 
 # Three texts, two values of k. Text 2 is predicted wrongly.
 FULL = [[0.1, 0.9], [0.7, 0.3], [0.6, 0.4]]
@@ -19,9 +32,60 @@ def test_values_by_hand():
     np.testing.assert_array_equal(posthoc_self(FULL, PERTURBED), [[1, 0], [1, 1], [0, 1]])
 
 
-def test_area_counts_zero_only_if_asked():
-    np.testing.assert_allclose(area([[0.3, 0.6], [0.0, -0.6]]), [0.45, -0.3])
-    np.testing.assert_allclose(area([[0.3, 0.6], [0.0, -0.6]], from_zero=True), [0.3, -0.2])
+def stub(*sums):
+    """Probabilities of the STUB scorer for sums of word weights, shape [len(sums), 2]."""
+    positive = 1 / (1 + np.exp(-np.array(sums)))
+    return np.stack([1 - positive, positive], 1)
+
+
+def test_c34_sufficiency_is_not_comprehensiveness_of_the_other_words():
+    # "a very good film": very 0.5 and good 2; "good" is the first word, "very" the second
+    np.testing.assert_allclose(comprehensiveness(stub(2.5), [stub(0.5, 0)]), [[0.301682, 0.424142]], atol=1e-6)
+    np.testing.assert_allclose(sufficiency(stub(2.5), [stub(2, 2.5)]), [[0.043345, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(aopc_comprehensiveness(stub(2.5), [stub(0.5, 0)]), [0.362912], atol=1e-6)
+    np.testing.assert_allclose(aopc_sufficiency(stub(2.5), [stub(2, 2.5)]), [0.0216725], atol=1e-6)
+
+
+def test_c37_area_counts_zero_only_if_asked():
+    full, deleted = stub(2.5), [stub(0.5, 0, 0)]
+    np.testing.assert_allclose(area_prob(full, deleted), [0.383322], atol=1e-6)
+    np.testing.assert_allclose(area_prob(full, deleted, from_zero=True), [0.287492], atol=1e-6)
+    np.testing.assert_allclose(area_acc(FULL, PERTURBED, LABELS), [0.5, 0, -0.5])
+    np.testing.assert_allclose(area_acc(FULL, PERTURBED, LABELS, from_zero=True), [1 / 3, 0, -1 / 3])
+
+
+def test_c38_negative_drops_are_kept():
+    # "not good but bad": predicted negative; deleting "bad" or "good"
+    np.testing.assert_allclose(prob_drop(stub(-2), [stub(1, -4)]), [[0.611856, -0.101217]], atol=1e-6)
+
+
+def test_eraser_scores_of_a_linear_bag_of_words():
+    # Independent of the arrays' arithmetic: three classes, word by word, in plain Python.
+    generator = np.random.default_rng(0)
+    shares = (0.01, 0.05, 0.1, 0.2, 0.5)
+
+    def probabilities(weights):
+        exponentials = [math.exp(sum(row[c] for row in weights)) for c in range(3)]
+        return [value / sum(exponentials) for value in exponentials]
+
+    full, deleted, kept, expected = [], [], [], []
+    for n in (1, 3, 7, 30):
+        weights = generator.normal(size=(n, 3)).tolist()  # in the order of the ranking
+        sizes = [max(1, math.ceil(share * n)) for share in shares]
+        full.append(probabilities(weights))
+        deleted.append([probabilities(weights[size:]) for size in sizes])
+        kept.append([probabilities(weights[:size]) for size in sizes])
+        c = full[-1].index(max(full[-1]))
+        lost = [full[-1][c] - row[c] for row in deleted[-1]]
+        missed = [full[-1][c] - row[c] for row in kept[-1]]
+        expected.append((lost, missed, sum(lost) / 5, sum(missed) / 5))
+    for score, inputs, values in zip(
+        (comprehensiveness, sufficiency, aopc_comprehensiveness, aopc_sufficiency),
+        (deleted, kept) * 2,
+        zip(*expected, strict=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(score(full, inputs), values, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +95,7 @@ def test_area_counts_zero_only_if_asked():
         (lambda: prob_drop([[90.0, 10.0]], [[[0.5, 0.5]]]), "percent"),
         (lambda: prob_drop([[0.5, 0.5]], [[[0.5, 0.5], [np.nan, 0.5]]]), r"deleted\[0, 1\]"),
         (lambda: prob_drop([[0.5, 0.5]], [[0.5, 0.5]]), r"\[N, K, C\]"),
+        (lambda: sufficiency([[0.5, 0.5]], [[[0.5, 0.6]]]), r"kept\[0, 0\]"),
         (lambda: posthoc_self(FULL, PERTURBED[:2]), r"\(3, 2\).*\(2, 2, 2\)"),
         (lambda: posthoc_gold(PERTURBED, [0, 1]), "3 texts"),
         (lambda: posthoc_gold(PERTURBED, [0, 1, 2]), "Label 2 in row 2.*0 to 1"),

@@ -66,10 +66,10 @@ _CITATION = """
 _DEFINITIONS = {
     "accuracy_drop": lambda full, deleted, labels: scores.accuracy_drop(full, deleted, labels),
     "prob_drop": lambda full, deleted, labels: scores.prob_drop(full, deleted),
-    "area_acc": lambda full, deleted, labels: scores.area(scores.accuracy_drop(full, deleted, labels)),
-    "area_prob": lambda full, deleted, labels: scores.area(scores.prob_drop(full, deleted)),
-    "area_acc_from_0": lambda full, deleted, labels: scores.area(scores.accuracy_drop(full, deleted, labels), True),
-    "area_prob_from_0": lambda full, deleted, labels: scores.area(scores.prob_drop(full, deleted), True),
+    "area_acc": lambda full, deleted, labels: scores.area_acc(full, deleted, labels),
+    "area_prob": lambda full, deleted, labels: scores.area_prob(full, deleted),
+    "area_acc_from_0": lambda full, deleted, labels: scores.area_acc(full, deleted, labels, True),
+    "area_prob_from_0": lambda full, deleted, labels: scores.area_prob(full, deleted, True),
 }
 
 

@@ -1,0 +1,170 @@
+"""How sure a mean over texts is, and whether two methods or two classifiers differ on the same texts.
+
+Resampling has a generator of its own: the same values and the same seed give the same result, and the global random
+state is not touched. scipy is needed.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from hf_vat.errors import InputError
+
+
+class Interval(NamedTuple):
+    """A mean over texts and its bootstrap confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Comparison(NamedTuple):
+    """Mean of a - b over texts, its bootstrap confidence interval, and the two-sided p-value of no difference."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+class McNemarResult(NamedTuple):
+    """Texts that only a or only b classifies correctly, and the two-sided p-value of no difference."""
+
+    only_a: int
+    only_b: int
+    p_value: float
+
+
+def bootstrap_interval(values, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> Interval:
+    """Percentile bootstrap interval of a mean over texts.
+
+    Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapter 13. It is narrower than it should be for
+    fewer than about 20 texts.
+
+    Args:
+        values: one number for each text, shape [N], at least two.
+        confidence: share of such intervals that shall hold the true mean, between 0 and 1.
+        n_resamples: how often N texts are drawn with replacement.
+        seed: of the generator.
+
+    Raises:
+        InputError: if there are fewer than two values, one is not finite, or an option is out of range.
+        ImportError: if scipy is not installed.
+    """
+    values = _numbers(values, "values")
+    low, high, _ = _bootstrap(values, confidence, n_resamples, seed)
+    return Interval(float(values.mean()), low, high)
+
+
+def paired_bootstrap(a, b, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> Comparison:
+    """Compare the means of two scores of the same texts by resampling texts.
+
+    The p-value is the smallest 1 - confidence at which the interval does not hold 0: twice the smaller share of
+    resampled differences <= 0 or >= 0, at most 1. Each share is (count + 1) / (n_resamples + 1), so no p-value is 0
+    (Davison and Hinkley 1997, "Bootstrap Methods and their Application", section 4.2).
+
+    Args:
+        a, b: one number for each text, shape [N], texts in the same order; the other arguments as in
+            [`bootstrap_interval`].
+
+    Raises:
+        InputError: if lengths differ, there are fewer than two texts, a value is not finite, or an option is out of
+            range.
+        ImportError: if scipy is not installed.
+    """
+    a, b = _numbers(a, "a"), _numbers(b, "b")
+    _check_pair(a, b)
+    differences = a - b
+    low, high, resampled = _bootstrap(differences, confidence, n_resamples, seed)
+    smaller_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
+    p_value = min(1.0, 2 * (int(smaller_tail) + 1) / (n_resamples + 1))
+    return Comparison(float(differences.mean()), low, high, p_value)
+
+
+def mcnemar(a, b) -> McNemarResult:
+    """Exact McNemar test: do two classifiers differ in accuracy on the same texts?
+
+    The binomial test with probability 1/2 on the texts that only one of them gets right (McNemar 1947); p = 1 if there
+    are none.
+
+    Args:
+        a, b: for each text whether the classifier is correct, booleans or 0/1, shape [N].
+
+    Raises:
+        InputError: if lengths differ, there are no texts, or a value is not a boolean or 0/1.
+        ImportError: if scipy is not installed.
+    """
+    stats = import_extra("scipy.stats")
+    a, b = _flags(a, "a"), _flags(b, "b")
+    _check_pair(a, b)
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    p_value = float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
+    return McNemarResult(only_a, only_b, p_value)
+
+
+def import_extra(name: str) -> ModuleType:
+    """A module of scipy or scikit-learn, which come with an extra.
+
+    Raises:
+        ImportError: if it is not installed, saying how to install it.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"This needs {name}: pip install 'hf-vat[explain]'") from error
+
+
+def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
+    if not 0 < confidence < 1 or n_resamples < 1:
+        raise InputError(
+            f"confidence is {confidence!r} and n_resamples is {n_resamples!r}; give a confidence between 0 and 1, for "
+            "example 0.95, and one resample or more."
+        )
+    result = import_extra("scipy.stats").bootstrap(
+        (values,),
+        np.mean,
+        vectorized=True,
+        method="percentile",
+        confidence_level=confidence,
+        n_resamples=n_resamples,
+        batch=100,  # bounds memory; the draws are the same
+        rng=np.random.default_rng(seed),
+    )
+    interval = result.confidence_interval
+    return float(interval.low), float(interval.high), result.bootstrap_distribution
+
+
+def _numbers(values, name: str) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or values.size < 2:
+        raise InputError(
+            f"{name} has shape {values.shape}; give a flat list of one number for each of two texts or more."
+        )
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        raise InputError(
+            f"{name}[{wrong[0]}] is {values[wrong[0]]}; leave out texts without a value, in both lists, and count them."
+        )
+    return values
+
+
+def _flags(values, name: str) -> np.ndarray:
+    values = np.asarray(values)
+    if values.ndim != 1 or not values.size:
+        raise InputError(
+            f"{name} has shape {values.shape}; give a flat list of one 0 or 1 for each of one text or more."
+        )
+    wrong = np.flatnonzero(~np.isin(values, (0, 1)))
+    if wrong.size:
+        raise InputError(
+            f"{name}[{wrong[0]}] is {values[wrong[0]]}; give for each text whether it is classified correctly: 0 or 1."
+        )
+    return values.astype(bool)
+
+
+def _check_pair(a: np.ndarray, b: np.ndarray) -> None:
+    if len(a) != len(b):
+        raise InputError(f"a has {len(a)} entries and b has {len(b)}; give one for each of the same texts.")
