@@ -1,7 +1,8 @@
 """Text classifiers whose explanations can be trusted, at home in Hugging Face.
 
-Importing the package registers its models with the Auto classes. Everything else is loaded where it is first used, so
-that the import costs little more than those of torch and transformers.
+Importing the package registers its models with the Auto classes and its pipeline, "text-classification-explained".
+Everything else is loaded where it is first used, so that the import costs little more than those of torch and
+transformers.
 """
 
 from importlib import import_module

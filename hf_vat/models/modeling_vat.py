@@ -130,6 +130,22 @@ class BertForVATClassification(BertPreTrainedModel):
             )
         return (model, info) if wants_info else model
 
+    def save_pretrained(self, save_directory, *args, **kwargs):
+        """As in transformers; where there is attention, the pipeline that explains with it is named in the config."""
+        # transformers copies the files that this one imports, so the pipeline's travels too.
+        from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
+
+        pipelines = dict(getattr(self.config, "custom_pipelines", {}))
+        pipelines.pop(TASK, None)
+        if self.attention is not None:
+            pipelines[TASK] = {
+                "impl": f"explained_pipeline.{ExplainedTextClassificationPipeline.__name__}",
+                "pt": ["AutoModelForSequenceClassification"],
+                "type": "text",
+            }
+        self.config.custom_pipelines = pipelines
+        return super().save_pretrained(save_directory, *args, **kwargs)
+
     @torch.no_grad()
     def _init_weights(self, module):
         super()._init_weights(module)

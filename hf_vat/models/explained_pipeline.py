@@ -1,0 +1,139 @@
+"""The pipeline "text-classification-explained": a prediction and the attention of each word, from one forward pass."""
+
+import torch
+from transformers import Pipeline
+from transformers.utils import logging
+
+from .words import encode_words, maximum_length
+
+logger = logging.get_logger(__name__)
+
+TASK = "text-classification-explained"
+_NOT_GIVEN = object()  # top_k=None already means all classes
+
+
+class ExplainedTextClassificationPipeline(Pipeline):
+    """
+    Text classification that says how much weight the model gave to each word.
+
+    ```python
+    >>> import hf_vat  # registers the task
+    >>> from transformers import pipeline
+
+    >>> explain = pipeline("text-classification-explained", model=model, tokenizer=tokenizer)
+    >>> explain("good film")
+    {'label': 'pos', 'score': 0.98, 'words': [{'word': 'good', 'start': 0, 'end': 4, 'score': 0.9, 'seen': True}, ...]}
+    ```
+
+    The model must return `token_importance`, as models of hf_vat with `pooling="attention"` do (the attention of VAT,
+    Zhou et al., Findings of ACL 2021). It is put into eval mode. Such models are saved together with this pipeline, so
+    that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
+    """
+
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+    _load_tokenizer = True
+
+    def __call__(self, inputs, **kwargs):
+        """
+        Classify texts, with the words of each.
+
+        A text longer than the model takes is cut, with one warning; its words stay in the result, marked as not seen.
+        Empty and blank texts have no words, and a prediction.
+
+        Args:
+            inputs (`str`, `list[str]`, generator or `torch.utils.data.Dataset` of `str`):
+                One or several texts.
+            top_k (`int`, *optional*):
+                How many classes to return, best first; None for all.
+            batch_size (`int`, *optional*, defaults to 1):
+                How many texts the model is given at once.
+
+        Returns:
+            For one text a `dict`, for a list a list of them, for a generator or data set an iterator:
+
+            - **label** (`str`) -- the predicted class;
+            - **score** (`float`) -- its probability, the softmax of the logits;
+            - **words** (`list[dict]`) -- for each word in the order of the text
+
+              - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
+              - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
+                sum to at most 1, and to 1 where every token belongs to a word. It does not depend on the class;
+              - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
+
+            If `top_k` is given, each text has a list of such dicts, one per class, as in the stock
+            text-classification pipeline; the words are the same in each.
+
+        Raises:
+            ValueError: for an input that is not a text, a `top_k` below 1, or a model without `token_importance`.
+        """
+        if isinstance(inputs, list) and not inputs:
+            return []  # the base class looks at the first one
+        return super().__call__(inputs, **kwargs)
+
+    def _sanitize_parameters(self, top_k=_NOT_GIVEN):
+        if top_k is _NOT_GIVEN:
+            return {}, {}, {}
+        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+            raise ValueError(f"top_k is {top_k!r}; give the number of classes to return, at least 1, or None for all.")
+        return {}, {}, {"top_k": top_k}
+
+    def preprocess(self, text):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"The input is a {type(text).__name__}; give one text (str) or a list of texts, such as "
+                'list(dataset["text"]). Pairs of texts are not supported.'
+            )
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError(f"The text {text[:40]!r} contains half a character (a lone surrogate); correct it.")
+        encoded = encode_words(self.tokenizer, [text], maximum_length(self.model, self.tokenizer))[0]
+        if encoded.truncated:
+            logger.warning_once(
+                f"Texts are cut to the {len(encoded.input_ids)} tokens that the model takes; the words cut off have "
+                "score 0 and seen=False."
+            )
+        input_ids = torch.tensor([encoded.input_ids])  # [1, T]
+        return {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "encoded": encoded}
+
+    def _forward(self, model_inputs):
+        # A model that comes straight from training would drop out and sample.
+        self.model.eval()
+        attention_mask = model_inputs["attention_mask"]
+        output = self.model(input_ids=model_inputs["input_ids"], attention_mask=attention_mask)
+        importance = getattr(output, "token_importance", None)
+        if importance is None:
+            raise ValueError(
+                f"{type(self.model).__name__} returns no token_importance, so there is nothing to explain with; use a "
+                'hf_vat model with pooling="attention", or hf_vat.explain(model, tokenizer, texts, '
+                'method="occlusion"), which works with any classifier.'
+            )
+        return {
+            "logits": output.logits,  # [B, C]
+            "token_importance": importance,  # [B, T]
+            "attention_mask": attention_mask,  # [B, T]
+            "encoded": model_inputs["encoded"],
+        }
+
+    def postprocess(self, outputs, top_k=_NOT_GIVEN):
+        encoded = outputs["encoded"]
+        padding_removed = outputs["token_importance"][0][outputs["attention_mask"][0].bool()]
+        scores = encoded.word_scores(padding_removed.tolist())
+        probabilities = outputs["logits"][0].double().softmax(-1).tolist()
+        results = [
+            {
+                "label": self.model.config.id2label[label],
+                "score": probability,
+                "words": [
+                    {"word": word.text, "start": word.start, "end": word.end, "score": score, "seen": seen}
+                    for word, score, seen in zip(encoded.words, scores, encoded.seen, strict=True)
+                ],
+            }
+            for label, probability in enumerate(probabilities)
+        ]
+        results.sort(key=lambda result: result["score"], reverse=True)
+        return results[0] if top_k is _NOT_GIVEN else results[:top_k]
+
+
+__all__ = ["TASK", "ExplainedTextClassificationPipeline"]

@@ -1,0 +1,272 @@
+"""The pipeline "text-classification-explained": probabilities, words, batches, and the folder it is saved in."""
+
+import copy
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    Trainer,
+    TrainingArguments,
+    pipeline,
+)
+
+from hf_vat.models import ExplainedTextClassificationPipeline
+
+TASK = "text-classification-explained"
+TEXTS = ["good film", "", "Unbelievable, a dull plot!", "it is", "  ", "the actor is very good and the scene is bad"]
+NAMES = {0: "neg", 1: "neutral", 2: "pos"}
+
+
+@pytest.fixture
+def make_pipeline(make_model, tokenizer):
+    def make(system: str = "vat", **settings) -> ExplainedTextClassificationPipeline:
+        return pipeline(TASK, model=make_model(system, **settings), tokenizer=copy.deepcopy(tokenizer))
+
+    return make
+
+
+def numbers(result: dict) -> list[float]:
+    return [result["score"], *(word["score"] for word in result["words"])]
+
+
+def words_of(result: dict) -> list[tuple]:
+    return [(word["word"], word["start"], word["end"], word["seen"]) for word in result["words"]]
+
+
+def test_result_by_hand(make_pipeline):
+    explain = make_pipeline(id2label={0: "neg", 1: "pos"})
+    with torch.no_grad():
+        for parameter in explain.model.attention.parameters():
+            parameter.zero_()  # every token gets the same attention
+        explain.model.learner_head.out_proj.weight.zero_()
+        explain.model.learner_head.out_proj.bias.copy_(torch.tensor([0, math.log(3)]))
+    # tokens: un ##believ ##able good
+    result = explain("Unbelievable good")
+    assert list(result) == ["label", "score", "words"]
+    assert result["label"] == "pos" and result["score"] == pytest.approx(0.75)
+    assert words_of(result) == [("Unbelievable", 0, 12, True), ("good", 13, 17, True)]
+    assert [word["score"] for word in result["words"]] == pytest.approx([0.75, 0.25])
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_shapes_are_those_of_the_stock_pipeline_with_words(make_pipeline):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    alone = explain("good film")
+    assert explain(["good film"]) == [alone] and explain([]) == []
+    assert list(explain(text for text in ["good film"])) == [alone]
+    everything = explain("good film", top_k=None)
+    assert {result["label"] for result in everything} == set(NAMES.values())
+    scores = [result["score"] for result in everything]
+    assert scores == sorted(scores, reverse=True) and sum(scores) == pytest.approx(1)
+    assert everything[0] == alone and all(result["words"] == alone["words"] for result in everything)
+    assert explain("good film", top_k=1) == [alone]
+    assert explain(["good film"], top_k=2) == [everything[:2]]
+    chosen = pipeline(TASK, model=explain.model, tokenizer=explain.tokenizer, top_k=2)
+    assert chosen("good film") == everything[:2] and chosen("good film", top_k=9) == everything
+
+
+@pytest.mark.parametrize("system", ["att", "vat", "vat_shared_mean"])
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+def test_a_batch_gives_the_same_as_one_by_one(make_pipeline, system, padding_side):
+    explain = make_pipeline(system)
+    explain.tokenizer.padding_side = padding_side
+    together = explain(TEXTS, batch_size=4)
+    for text, result in zip(TEXTS, together, strict=True):
+        alone = explain(text)
+        assert result["label"] == alone["label"] and words_of(result) == words_of(alone)
+        assert numbers(result) == pytest.approx(numbers(alone), abs=1e-6)
+
+
+def test_without_a_padding_token_texts_run_one_by_one(make_pipeline):
+    explain = make_pipeline()
+    expected = explain(TEXTS)
+    explain.tokenizer.pad_token = None
+    assert explain(TEXTS) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_words_lie_in_the_text_and_share_at_most_all_attention(any_pipeline, text):
+    words = any_pipeline(text)["words"]
+    assert all(word["word"] == text[word["start"] : word["end"]] for word in words)
+    assert all(word["score"] >= 0 and (word["seen"] or word["score"] == 0) for word in words)
+    assert sum(word["score"] for word in words) <= 1 + 1e-5
+
+
+@pytest.fixture(scope="module")
+def any_pipeline(tokenizer):
+    from hf_vat import BertForVATClassification, BertVATConfig
+
+    config = BertVATConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    return pipeline(TASK, model=BertForVATClassification(config), tokenizer=copy.deepcopy(tokenizer))
+
+
+def test_agrees_with_explain(make_pipeline):
+    from hf_vat import explain
+
+    classify = make_pipeline()
+    results = classify(TEXTS, batch_size=2)
+    for result, explanation in zip(results, explain(classify.model, classify.tokenizer, TEXTS), strict=True):
+        assert [word["word"] for word in result["words"]] == explanation.words
+        expected = [max(explanation.probabilities), *explanation.scores]
+        assert numbers(result) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_model_in_train_mode_neither_drops_out_nor_samples(make_pipeline):
+    explain = make_pipeline(hidden_dropout_prob=0.5, predict_from="compressor")
+    expected = explain("a very good film")
+    explain.model.train()
+    assert explain("a very good film") == expected
+
+
+def test_what_cannot_be_used_is_named(make_pipeline, tokenizer):
+    explain = make_pipeline()
+    for wrong, mentions in [
+        (3, "a int"),
+        ({"text": "good", "text_pair": "bad"}, "a dict.*Pairs"),
+        (["good", None], "a NoneType"),
+        ("a\ud800b", "surrogate"),
+    ]:
+        with pytest.raises(ValueError, match=mentions):
+            explain(wrong)
+    for top_k in (0, -1, "all", 1.5):
+        with pytest.raises(ValueError, match="top_k is"):
+            explain("good", top_k=top_k)
+
+
+def test_models_without_token_importance_are_refused(make_pipeline, tokenizer):
+    with pytest.raises(ValueError, match=r'BertForVATClassification.*pooling="attention".*occlusion'):
+        make_pipeline("base")("good film")
+    config = BertConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    stock = pipeline(TASK, model=BertForSequenceClassification(config), tokenizer=tokenizer)
+    with pytest.raises(ValueError, match="BertForSequenceClassification returns no token_importance"):
+        stock("good film")
+
+
+# Cases
+
+
+def test_c47_a_long_text_is_cut_with_one_warning_and_all_words(make_pipeline, caplog):
+    explain = make_pipeline()  # 32 positions: 30 words between [CLS] and [SEP]
+    logging.Logger.warning_once.cache_clear()
+    results = explain([" ".join(["good"] * 200), "good film", " ".join(["dull"] * 100)], batch_size=2)
+    assert [len(result["words"]) for result in results] == [200, 2, 100]
+    for result in (results[0], results[2]):
+        assert [word["seen"] for word in result["words"]] == [True] * 30 + [False] * (len(result["words"]) - 30)
+        assert all(word["score"] == 0 for word in result["words"][30:])
+        assert sum(word["score"] for word in result["words"]) == pytest.approx(1, abs=1e-5)
+    assert ["cut to the 32 tokens" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_c54_empty_and_blank_texts_have_no_words_and_a_prediction(make_pipeline):
+    explain = make_pipeline(id2label={0: "neg", 1: "pos"})
+    alone = explain("good film")
+    results = explain(["", "   ", "\n", "!!! ...", "good film"], batch_size=5)
+    assert [len(result["words"]) for result in results] == [0, 0, 0, 6, 2]
+    assert all(0 <= result["score"] <= 1 and result["label"] in {"neg", "pos"} for result in results)
+    assert numbers(results[4]) == pytest.approx(numbers(alone), abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_c62_probabilities_are_those_of_the_model_and_of_the_stock_pipeline(make_pipeline, tokenizer, dtype):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    explain.model.to(dtype)
+    stock = pipeline("text-classification", model=explain.model, tokenizer=tokenizer)
+    for text in TEXTS:
+        logits = explain.model(**tokenizer([text], return_tensors="pt")).logits[0]
+        direct = dict(zip(NAMES.values(), logits.double().softmax(-1).tolist(), strict=True))
+        ours = {result["label"]: result["score"] for result in explain(text, top_k=None)}
+        assert ours == pytest.approx(direct, abs=1e-6)
+        assert {result["label"]: result["score"] for result in stock(text, top_k=None)} == pytest.approx(ours, abs=1e-6)
+        assert explain(text)["label"] == max(direct, key=direct.get)
+
+
+def test_c75_config_names_the_pipeline_only_where_there_is_attention(make_model, tmp_path):
+    for system, tasks in (("vat", {TASK}), ("base", set())):
+        folder = tmp_path / system
+        model = make_model(system)
+        model.config.custom_pipelines = {TASK: {"impl": "from an older checkpoint"}}
+        Trainer(model, TrainingArguments(str(folder), report_to="none", use_cpu=True)).save_model()
+        saved = json.loads((folder / "config.json").read_text())["custom_pipelines"]
+        assert set(saved) == tasks
+    assert {"explained_pipeline.py", "words.py"} <= set(os.listdir(tmp_path / "vat"))
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "vat")
+    model.config.custom_pipelines["another-task"] = {"impl": "another_file.AnotherPipeline"}
+    model.save_pretrained(tmp_path / "again")
+    saved = json.loads((tmp_path / "again" / "config.json").read_text())["custom_pipelines"]
+    assert set(saved) == {TASK, "another-task"}
+    assert saved[TASK]["impl"] == "explained_pipeline.ExplainedTextClassificationPipeline"
+
+
+def test_c75_c76_the_folder_alone_explains_in_a_process_without_hf_vat(make_pipeline, tmp_path):
+    explain = make_pipeline(id2label={0: "neg", 1: "pos"})
+    folder = tmp_path / "a model"
+    explain.model.save_pretrained(folder)
+    explain.tokenizer.save_pretrained(folder)
+    code = """
+import json, os, sys
+sys.modules["hf_vat"] = None  # makes "import hf_vat" fail
+from transformers import pipeline
+task, folder, texts = "text-classification-explained", sys.argv[1], json.loads(sys.argv[2])
+for settings in ({"task": task}, {}, {"task": "text-classification"}):
+    try:
+        pipeline(model=folder, trust_remote_code=False, **settings)
+        raise SystemExit("loaded without trust_remote_code")
+    except ValueError as error:
+        assert "trust_remote_code" in str(error), error
+named = pipeline(task, model=folder, trust_remote_code=True)
+results = [named(texts, batch_size=2)]
+named.save_pretrained(folder + " 2")
+named.model.save_pretrained(folder + " 3")
+named.tokenizer.save_pretrained(folder + " 3")
+for again in (folder, folder + " 2", folder + " 3"):
+    assert "explained_pipeline.py" in os.listdir(again)
+    found = pipeline(model=again, trust_remote_code=True)
+    assert found.task == task
+    results.append(found(texts))
+stock = pipeline("text-classification", model=folder + " 2", trust_remote_code=True)
+print(json.dumps([results, stock(texts)]))
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code, str(folder), json.dumps(TEXTS)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    runs, stock = json.loads(finished.stdout)
+    assert len(runs) == 4
+    for expected, *others, from_stock in zip(explain(TEXTS), *runs, stock, strict=True):
+        for result in others:
+            assert result["label"] == expected["label"] and words_of(result) == words_of(expected)
+            assert numbers(result) == pytest.approx(numbers(expected), abs=1e-6)
+        assert from_stock == {"label": expected["label"], "score": pytest.approx(expected["score"], abs=1e-6)}
+
+
+def test_c75_installed_package_finds_the_pipeline_of_a_folder(make_pipeline, tmp_path):
+    explain = make_pipeline()
+    explain.save_pretrained(tmp_path)
+    expected = explain("good film")
+    found = pipeline(model=str(tmp_path), trust_remote_code=True)
+    assert found.task == TASK and found("good film") == expected
+    ours = pipeline(TASK, model=str(tmp_path), pipeline_class=ExplainedTextClassificationPipeline)
+    assert type(ours) is ExplainedTextClassificationPipeline and ours("good film") == expected
