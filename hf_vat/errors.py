@@ -2,6 +2,8 @@
 
 import re
 
+from hf_vat.models.words import split_words
+
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -13,21 +15,42 @@ class InputError(ValueError):
     """
 
 
-def check_texts(texts) -> list[str]:
+def check_texts(texts) -> list[str | tuple[str, ...]]:
     """A list of texts, once for every function that takes texts.
 
+    Returns:
+        The texts as given; one that is already split into words, a list or tuple of them, as a tuple.
+
     Raises:
-        InputError: if it is one string, or an entry is not a string that can be encoded, naming its position.
+        InputError: if it is one string, or an entry is neither a text that can be encoded nor a list of visible words,
+            naming its position.
     """
     if isinstance(texts, str):
         raise InputError(f"texts is the one string {texts!r}; give a list of texts, such as [text].")
-    texts = list(texts)
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
+    return [
+        _check_words(text, position) if isinstance(text, list | tuple) else _check_text(text, f"Text {position}")
+        for position, text in enumerate(texts)
+    ]
+
+
+def _check_text(text, name: str) -> str:
+    if not isinstance(text, str):
+        raise InputError(
+            f"{name} is {text!r} of type {type(text).__name__}; every text must be a str, or a list of words that are "
+            "str. Remove or convert it."
+        )
+    if LONE_SURROGATE.search(text):
+        raise InputError(f"{name} contains half a character (a lone surrogate); correct it.")
+    return text
+
+
+def _check_words(words, position: int) -> tuple[str, ...]:
+    for index, word in enumerate(words):
+        name = f"Text {position}, word {index}"
+        _check_text(word, name)
+        if word != word.strip() or not split_words(word):
             raise InputError(
-                f"Text {position} is {text!r} of type {type(text).__name__}; every text must be a str. "
-                "Remove or convert it."
+                f"{name} is {word!r}; a word must hold a visible character, and no white space at either end. "
+                "Remove or strip it."
             )
-        if LONE_SURROGATE.search(text):
-            raise InputError(f"Text {position} contains half a character (a lone surrogate); correct it.")
-    return texts
+    return tuple(words)

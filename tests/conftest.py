@@ -8,11 +8,16 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from datasets import Dataset
-from transformers import BertTokenizerFast, set_seed
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import BertConfig, BertTokenizerFast, PreTrainedTokenizerFast, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig
 
@@ -110,3 +115,55 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the data sets in {SHARED_DATA}")
     return SHARED_DATA
+
+
+# The stub of the hand-worked cases: P(pos) = sigmoid(sum of word weights)
+
+STUB_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+STUB_WEIGHTS = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0, "a": 0.0, "film": 0.0, "but": 0.0, "movie": 0.0}
+
+
+class Stub(torch.nn.Module):
+    """Counts a token's weight wherever it stands; records the shapes of its batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.config = BertConfig(
+            num_labels=2, id2label={0: "neg", 1: "pos"}, max_position_embeddings=32, name_or_path="stub"
+        )
+        weights = [0.0] * len(STUB_SPECIAL) + list(STUB_WEIGHTS.values())
+        self.embeddings = torch.nn.Embedding.from_pretrained(torch.tensor(weights, dtype=torch.float64)[:, None])
+        self.device = torch.device("cpu")
+        self.batches = []
+
+    def get_input_embeddings(self):
+        return self.embeddings
+
+    def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None):
+        embeddings = self.embeddings(input_ids) if inputs_embeds is None else inputs_embeds  # [B, T, 1]
+        self.batches.append(tuple(embeddings.shape[:2]))
+        positive = (embeddings[..., 0] * attention_mask).sum(1)
+        return SimpleNamespace(logits=torch.stack([torch.zeros_like(positive), positive], 1))
+
+
+@pytest.fixture
+def stub():
+    return Stub()
+
+
+@pytest.fixture(scope="session")
+def stub_tokenizer():
+    vocabulary = {word: index for index, word in enumerate([*STUB_SPECIAL, *STUB_WEIGHTS])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=32,
+    )

@@ -2,5 +2,6 @@
 
 from .explainers import METHODS, explain
 from .explanation import Explanation
+from .store import load_explanations
 
-__all__ = ["METHODS", "Explanation", "explain"]
+__all__ = ["METHODS", "Explanation", "explain", "load_explanations"]

@@ -1,6 +1,6 @@
 """Explain texts: one call for all methods.
 
-A method is a function from an [`Analysis`] to token or word scores per text, and an entry of `METHODS`.
+A method is an entry of `METHODS`: a function from an [`Analysis`] to word scores, its settings, and what it costs.
 """
 
 import operator
@@ -8,181 +8,329 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import forward_batches
+from hf_vat.inference import class_probabilities, forward_batches, progress_bar
 from hf_vat.models.words import EncodedText, encode_words, maximum_length
 
+from . import gradients, perturbations
+from .analysis import Analysis, WordScores, text_generator
 from .explanation import Explanation
+from .store import Store
+
+_WINDOW = 4096  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
 
 def explain(
     model,
     tokenizer,
-    texts: Sequence[str],
+    texts: Sequence[str | Sequence[str]],
     method: str = "attention",
-    target: int | None = None,
+    target: int | Sequence[int] | None = None,
     batch_size: int = 32,
     seed: int = 0,
     gold: Sequence[int] | None = None,
     max_length: int | None = None,
     progress: bool = False,
+    save_to: str | PathLike | None = None,
+    **settings,
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
 
-    The model runs in eval mode and without gradients; its train/eval flags and the global random state are left as
-    they were. A text longer than the model takes is cut, with one warning for the call; its words stay in the result,
-    marked as not seen. Empty and blank texts have no words, and a prediction.
+    Works with every sequence classification model of transformers and hf_vat. The model runs in eval mode; its
+    train/eval flags, gradients and the global random state are left as they were. A text longer than the model takes is
+    cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
+    words, and a prediction.
+
+    Scores are on the scale of the target class's probability, except those of attention, mask and random. Words are
+    those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
+    mask probabilities are averaged.
 
     Args:
-        model: a sequence classification model of transformers or hf_vat.
-        tokenizer: its fast tokenizer.
-        texts: a list of texts.
+        model: a sequence classification model.
+        tokenizer: its tokenizer.
+        texts: a list of texts; a text that is split into words already is a list of words.
         method: one of
 
-            - "attention": the model's own attention, summed over the tokens of a word. At least 0; the words of a
-              text sum to 1 (VAT: Zhou et al., Findings of ACL 2021).
-            - "random": uniform in [0, 1), drawn for each text from (`seed`, its position). The baseline.
-        target: class to explain; by default the predicted one. Attention and random scores do not depend on it.
-        batch_size: the largest batch that the model is given.
-        seed: seed of methods that draw random numbers, at least 0.
+            - "attention": the model's own attention. At least 0; the words of a text sum to 1 (VAT: Zhou et al.,
+              Findings of ACL 2021). For models whose output has `token_importance`.
+            - "mask": the model's own word mask, the probability that a word is kept, in [0, 1] (VMASK: Chen and Ji,
+              EMNLP 2020). For models whose output has `token_mask`.
+            - "gradient": length of the probability's gradient at the word's embeddings (Simonyan et al. 2014). At
+              least 0.
+            - "input_x_gradient": embedding times gradient, signed (Shrikumar et al. 2016).
+            - "integrated_gradients": the same along the path from a baseline, signed (Sundararajan et al. 2017);
+              settings `n_steps` (50) and `baseline`, what stands for the words: "pad", "mask", "unk" (a token) or
+              "zero" (a zero vector).
+            - "occlusion": probability minus probability without the word, signed (Zeiler and Fergus 2014).
+            - "lime": coefficient of a linear model of the probability on random subsets of the words, signed (Ribeiro
+              et al. 2016); setting `n_samples` (1000), subsets.
+            - "shapley": mean change of the probability when the word joins the words before it in a random order,
+              signed (Strumbelj and Kononenko 2010; Castro et al. 2009); settings `n_samples` (25), orders, and
+              `exact` (False): all subsets, for texts of at most 12 words.
+            - "random": uniform in [0, 1). The baseline.
+
+            The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete", "mask"
+            or "pad", see [`hf_vat.faithfulness.OPERATORS`].
+        target: class to explain, or one for each text; by default the predicted one. Attention, mask and random scores
+            do not depend on it.
+        batch_size: the largest batch that the model is given, whatever the number of samples.
+        seed: seed of methods that draw random numbers, at least 0. What is drawn for a text depends on the seed and the
+            text alone.
         gold: the true class id of each text, to be shown beside the prediction.
         max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
         progress: show a progress bar.
+        save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
+            goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations).
+        settings: settings of the method.
 
     Returns:
         One explanation per text, in the order of `texts`.
 
     Raises:
         InputError: if an argument cannot be used, or the model has nothing that the method could read.
+        ImportError: if the method needs a package that is not installed.
     """
-    started = time.perf_counter()
     texts = check_texts(texts)
-    if method not in METHODS:
-        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
-    if model.config.problem_type == "multi_label_classification":
-        raise InputError("The model is multi-label; explanations are for models that choose one class per text.")
-    names = [model.config.id2label[label] for label in range(model.config.num_labels)]
-    if target is not None:
-        target = _check_label("target", target, names)
-    if gold is not None and len(gold) != len(texts):
-        raise InputError(f"{len(gold)} gold labels for {len(texts)} texts; give one per text.")
-    golds = [None] * len(texts)
-    if gold is not None:
-        golds = [_check_label(f"gold[{position}]", label, names) for position, label in enumerate(gold)]
+    settings = _check_settings(method, settings)
+    names = _class_names(model)
+    targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
+    golds = _check_labels("gold", [None] * len(texts) if gold is None else gold, texts, names)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
     if seed < 0:
         raise InputError(f"seed is {seed}; it must be at least 0.")
-
-    encoded = encode_words(tokenizer, texts, _check_length(max_length, model, tokenizer))
+    max_length = _check_length(max_length, model, tokenizer)
+    encoded = encode_words(tokenizer, texts, max_length)
+    costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
     _warn_truncated(encoded)
-    analysis = _analyse(model, tokenizer, encoded, method, target, batch_size, seed, progress)
-    scores = METHODS[method](analysis)
-    seconds = (time.perf_counter() - started) / max(len(texts), 1)
+
+    name = model.config.name_or_path or type(model).__name__
+    echoed = settings | ({"seed": seed} if METHODS[method].draws else {})
+    explanations: list[Explanation] = []
+    store = None
+    if save_to is not None:
+        run = {"method": method, "settings": echoed, "targets": targets, "gold": golds, "max_length": max_length}
+        store = Store(save_to, model, texts, run)
+    windows = _windows(costs)
+    with progress_bar(method if progress else None, sum(costs)) as bar:
+        if store is not None:
+            explanations += store.read([window.stop for window in windows])
+            bar.update(sum(costs[: len(explanations)]))
+            windows = [window for window in windows if window.start >= len(explanations)]
+        for window in windows:
+            started, position = time.perf_counter(), bar.n
+            analysis = _analyse(
+                model, tokenizer, encoded[window], targets[window], method, settings, batch_size, seed, bar
+            )
+            results = METHODS[method].scores(analysis)
+            seconds = (time.perf_counter() - started) / len(analysis.texts)
+            made = [
+                Explanation(
+                    text=text.text,
+                    words=[word.text for word in text.words],
+                    spans=[(word.start, word.end) for word in text.words],
+                    scores=result.scores,
+                    seen=text.seen,
+                    method=method,
+                    target=analysis.targets[place],
+                    prediction=analysis.predictions[place],
+                    probabilities=analysis.probabilities[place],
+                    label_names=names,
+                    gold=gold,
+                    truncated=text.truncated,
+                    model=name,
+                    settings=echoed,
+                    details=result.details,
+                    seconds=seconds,
+                )
+                for place, (text, result, gold) in enumerate(zip(analysis.texts, results, golds[window], strict=True))
+            ]
+            if store is not None:
+                store.append(made)
+            explanations += made
+            bar.update(position + sum(costs[window]) - bar.n)  # not every method needs all that it may
+    if method == "integrated_gradients":
+        gradients.warn_of_gaps(explanations)
+    return explanations
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to score words.
+
+    Attributes:
+        scores: from the texts with the model's predictions to the scores of their words.
+        settings: names and default values.
+        cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
+        reads: field of the model's output that the method reads, if it does.
+        draws: whether the method draws random numbers.
+    """
+
+    scores: Callable[[Analysis], list[WordScores]]
+    settings: dict = field(default_factory=dict)
+    cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
+    reads: str | None = None
+    draws: bool = False
+
+
+def _attention(analysis: Analysis) -> list[WordScores]:
     return [
-        Explanation(
-            text=text.text,
-            words=[word.text for word in text.words],
-            spans=[(word.start, word.end) for word in text.words],
-            scores=text_scores,
-            seen=text.seen,
-            method=method,
-            target=analysis.targets[position],
-            prediction=analysis.predictions[position],
-            probabilities=analysis.probabilities[position],
-            label_names=names,
-            gold=golds[position],
-            truncated=text.truncated,
-            model=model.config.name_or_path or type(model).__name__,
-            seconds=seconds,
-        )
-        for position, (text, text_scores) in enumerate(zip(encoded, scores, strict=True))
+        WordScores(text.word_scores(values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
     ]
 
 
-@dataclass
-class Analysis:
-    """What a method gets: the texts with the model's predictions for them.
-
-    Attributes:
-        probabilities: softmax of the logits, per text.
-        predictions: the class with the highest probability, per text.
-        targets: the class to explain, per text.
-        token_importance: the model's own score for each of a text's `input_ids`, per text; None for methods that do
-            not read it.
-    """
-
-    model: object
-    tokenizer: object
-    texts: list[EncodedText]
-    probabilities: list[list[float]]
-    predictions: list[int]
-    targets: list[int]
-    token_importance: list[list[float]] | None
-    batch_size: int
-    seed: int
-    progress: bool
+def _mask(analysis: Analysis) -> list[WordScores]:
+    results = []
+    for text, values in zip(analysis.texts, analysis.token_values, strict=True):
+        totals, tokens = text.word_scores(values), text.word_scores([1.0] * len(values))
+        results.append(
+            WordScores([total / count if count else 0.0 for total, count in zip(totals, tokens, strict=True)])
+        )
+    return results
 
 
-def _analyse(model, tokenizer, texts, method, target, batch_size, seed, progress) -> Analysis:
+def _random(analysis: Analysis) -> list[WordScores]:
+    return [
+        WordScores((text_generator(analysis.seed, text).random(len(text.words)) * text.seen).tolist())
+        for text in analysis.texts
+    ]
+
+
+_OPERATOR = {"operator": "delete"}
+METHODS: dict[str, Method] = {
+    "attention": Method(_attention, reads="token_importance"),
+    "mask": Method(_mask, reads="token_mask"),
+    "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
+    "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
+    "integrated_gradients": Method(
+        gradients.integrated_gradients,
+        {"n_steps": 50, "baseline": "pad"},
+        cost=lambda text, settings: settings["n_steps"] + 2,
+    ),
+    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words)),
+    "lime": Method(
+        perturbations.lime,
+        {"n_samples": 1000, **_OPERATOR},
+        cost=lambda text, settings: settings["n_samples"],
+        draws=True,
+    ),
+    "shapley": Method(
+        perturbations.shapley,
+        {"n_samples": 25, "exact": False, **_OPERATOR},
+        cost=perturbations.shapley_cost,
+        draws=True,
+    ),
+    "random": Method(_random, draws=True),
+}
+
+
+def _windows(costs: list[int]) -> list[slice]:
+    """Neighbouring texts, together about `_WINDOW` model inputs: the same windows for the same texts."""
+    windows, start, inputs = [], 0, 0
+    for position, cost in enumerate(costs):
+        if inputs and inputs + cost > _WINDOW:
+            windows.append(slice(start, position))
+            start, inputs = position, 0
+        inputs += cost
+    return [*windows, slice(start, len(costs))] if costs else []
+
+
+def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, seed, bar: tqdm) -> Analysis:
     probabilities: list[list[float]] = [[]] * len(texts)
-    token_importance: list[list[float]] | None = [[]] * len(texts) if method in _READ_FROM_OUTPUT else None
+    field = METHODS[method].reads
+    token_values: list[list[float]] | None = [[]] * len(texts) if field else None
     left_padded = tokenizer.padding_side == "left"
     input_ids = [text.input_ids for text in texts]
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
-    with closing(forward_batches(model, tokenizer, input_ids, batch_size, "explain" if progress else None)) as batches:
+    with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
         for positions, output in batches:
-            for position, row in zip(positions, output.logits.cpu().double().softmax(-1).tolist(), strict=True):
+            for position, row in zip(positions, class_probabilities(model, output).tolist(), strict=True):
                 probabilities[position] = row
-            if token_importance is None:
+            bar.update(len(positions))
+            if field is None:
                 continue
-            importance = getattr(output, "token_importance", None)
-            if importance is None:
-                others = ", ".join(repr(name) for name in METHODS if name not in _READ_FROM_OUTPUT)
+            values = getattr(output, field, None)
+            if values is None:
+                others = ", ".join(repr(name) for name, other in METHODS.items() if other.reads is None)
+                needed = 'pooling="attention"' if field == "token_importance" else "a word mask"
                 raise InputError(
-                    f"{type(model).__name__} gives no token_importance, so method={method!r} has nothing to read; use a "
-                    f'model with pooling="attention" or a word mask, or another method: {others}.'
+                    f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use a model "
+                    f"with {needed}, or a method that works with any model: {others}."
                 )
-            for position, row in zip(positions, importance.tolist(), strict=True):
+            for position, row in zip(positions, values.float().tolist(), strict=True):
                 length = len(input_ids[position])
-                token_importance[position] = row[len(row) - length :] if left_padded else row[:length]
+                token_values[position] = row[len(row) - length :] if left_padded else row[:length]
     predictions = [max(range(len(row)), key=row.__getitem__) for row in probabilities]
-    targets = predictions if target is None else [target] * len(texts)
+    targets = [
+        prediction if target is None else target for prediction, target in zip(predictions, targets, strict=True)
+    ]
     return Analysis(
-        model, tokenizer, texts, probabilities, predictions, targets, token_importance, batch_size, seed, progress
+        model,
+        tokenizer,
+        texts,
+        probabilities,
+        predictions,
+        targets,
+        token_values,
+        settings,
+        batch_size,
+        seed,
+        bar,
     )
 
 
-def _attention(analysis: Analysis) -> list[list[float]]:
-    return [
-        text.word_scores(importance) for text, importance in zip(analysis.texts, analysis.token_importance, strict=True)
-    ]
+def _check_settings(method: str, given: dict) -> dict:
+    if method not in METHODS:
+        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
+    defaults = METHODS[method].settings
+    for name, value in given.items():
+        if name not in defaults:
+            allowed = ", ".join(defaults) or "no settings"
+            raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
+        if type(value) is not type(defaults[name]):
+            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise InputError(f"{name} is {value}; it must be at least 1.")
+    return {**defaults, **given}
 
 
-def _random(analysis: Analysis) -> list[list[float]]:
-    return [
-        (np.random.default_rng([analysis.seed, position]).random(len(text.words)) * text.seen).tolist()
-        for position, text in enumerate(analysis.texts)
-    ]
+def _class_names(model) -> list[str]:
+    config = model.config
+    if config.problem_type not in (None, "single_label_classification") or config.num_labels < 2:
+        kind = {"multi_label_classification": "multi-label", "regression": "a regression model"}.get(
+            config.problem_type, f"a model with num_labels={config.num_labels}"
+        )
+        raise InputError(
+            f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
+            "for each class."
+        )
+    return [config.id2label[label] for label in range(config.num_labels)]
 
 
-METHODS: dict[str, Callable[[Analysis], list[list[float]]]] = {"attention": _attention, "random": _random}
-_READ_FROM_OUTPUT = {"attention"}  # methods that need `Analysis.token_importance`
+def _is_single(label) -> bool:
+    return label is None or np.ndim(label) == 0
 
 
-def _check_label(name: str, label, names: list[str]) -> int:
-    try:
-        label = operator.index(label)  # also NumPy integers
-    except TypeError:
-        raise InputError(f"{name} is {label!r}; give a class id, an integer.") from None
-    if not 0 <= label < len(names):
-        classes = ", ".join(f"{label} ({class_name})" for label, class_name in enumerate(names))
-        raise InputError(f"{name} is {label}; the classes of the model are {classes}.")
-    return label
+def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
+    if len(labels) != len(texts):
+        raise InputError(f"{len(labels)} {name} labels for {len(texts)} texts; give one per text.")
+    checked = []
+    for position, label in enumerate(labels):
+        try:
+            label = None if label is None else operator.index(label)  # also NumPy integers
+        except TypeError:
+            raise InputError(f"{name}[{position}] is {label!r}; give a class id, an integer.") from None
+        if label is not None and not 0 <= label < len(names):
+            classes = ", ".join(f"{label} ({class_name})" for label, class_name in enumerate(names))
+            raise InputError(f"{name}[{position}] is {label}; the classes of the model are {classes}.")
+        checked.append(label)
+    return checked
 
 
 def _check_length(max_length: int | None, model, tokenizer) -> int:
@@ -202,7 +350,7 @@ def _warn_truncated(texts: list[EncodedText]) -> None:
     cut = [text.truncated for text in texts if text.truncated]
     if cut:
         warnings.warn(
-            f"{len(cut)} of {len(texts)} texts are longer than the model takes: {sum(cut)} words at their ends were "
-            "not seen and have score 0.",
+            f"{len(cut)} of {len(texts)} texts are longer than the model takes: {sum(cut)} words were cut off, not "
+            "seen, and have score 0.",
             stacklevel=3,
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import NamedTuple
 
@@ -41,8 +41,10 @@ class Explanation:
         probabilities: the model's probability of each class.
         label_names: name of each class.
         gold: id of the true class, if known.
-        truncated: number of words at the end that were cut off before the model.
+        truncated: number of words that were cut off before the model.
         model: name of the model.
+        settings: settings of the method, such as `n_samples` or `baseline`, and its seed.
+        details: what the method has to say about the text, such as `convergence_gap`; see [`explain`].
         seconds: wall-clock time, as the mean over the texts of the call.
 
     Raises:
@@ -63,6 +65,8 @@ class Explanation:
     gold: int | None = None
     truncated: int = 0
     model: str = ""
+    settings: dict = field(default_factory=dict)
+    details: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:

@@ -10,9 +10,13 @@ One rule for every method and metric. A word is
 White space and invisible characters (Unicode category C: control, zero-width and other format characters, private use,
 unassigned) separate words and belong to none, except joiners after a letter and those that are part of an emoji. Words
 keep the characters as typed; their spans are offsets in code points into the text, end exclusive.
+
+A text that comes already split, as a list of words, keeps exactly those words; the text is then the words joined by
+single spaces.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -51,14 +55,15 @@ class EncodedText:
     """A text as a model sees it, aligned with its words.
 
     Attributes:
-        text: the text as given.
+        text: the text as given; words given already split are joined by single spaces.
         words: all words of the text, also those that the model does not see.
         input_ids: token ids with special tokens, cut to the maximum length.
         token_words: for each token the positions in `words` that it covers; empty for special tokens and for tokens
             outside every word.
         special: for each token whether it is a special token.
-        truncated: number of words that were cut off because the text is longer than the maximum length. A word cut in
-            the middle is seen; a word that the tokenizer drops at any length is neither seen nor cut off.
+        truncated: number of words that were cut off because the text is longer than the maximum length: the last
+            ones, or the first ones if the tokenizer's `truncation_side` is "left". A word cut in the middle is seen;
+            a word that the tokenizer drops at any length is neither seen nor cut off.
     """
 
     text: str
@@ -91,49 +96,96 @@ class EncodedText:
 
 
 def maximum_length(model, tokenizer) -> int:
-    """Number of tokens, special ones included, that both the tokenizer and the model's positions allow."""
-    # A tokenizer without a limit says 1e30, more than its own truncation can count.
-    positions = getattr(model.config, "max_position_embeddings", None) or 2**31 - 1
+    """Number of tokens, special ones included, that both the tokenizer and the model's positions allow.
+
+    Without any limit it is 2**31 - 1.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    if positions < 1:  # XLNet says -1
+        # A tokenizer without a limit says 1e30, more than its own truncation can count.
+        positions = 2**31 - 1
+    for name, module in model.named_modules():
+        if name.rpartition(".")[2] == "position_embeddings" and getattr(module, "padding_idx", None) is not None:
+            # RoBERTa and its kin count positions from padding_idx + 1.
+            positions = module.num_embeddings - module.padding_idx - 1
+            break
     return min(tokenizer.model_max_length, positions)
 
 
-def encode_words(tokenizer, texts: list[str], max_length: int) -> list[EncodedText]:
+def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: int) -> list[EncodedText]:
     """Tokenize texts and align the tokens with the words of each text by character offsets.
 
+    A tokenizer without offsets (one in pure Python) is asked word by word instead, if that gives the tokens of the
+    whole text.
+
     Args:
-        tokenizer: a fast tokenizer; only these report character offsets.
-        texts: texts exactly as the user wrote them.
+        tokenizer: a tokenizer of transformers, fast or not.
+        texts: texts exactly as the user wrote them; a list of words stands for a text that is already split.
         max_length: tokens to keep, special ones included; see [`maximum_length`].
 
     Raises:
-        ValueError: if the tokenizer reports no offsets.
+        ValueError: if the tokenizer reports no offsets, and its tokens of the words are not those of the text.
     """
-    if not tokenizer.is_fast:
-        raise ValueError(
-            f"{type(tokenizer).__name__} reports no character offsets, so its tokens cannot be matched with words; "
-            "use a fast tokenizer (AutoTokenizer.from_pretrained gives one where it exists)."
-        )
     if not texts:
         return []
-    encodings = tokenizer(texts, truncation=True, max_length=max_length).encodings
-    return [_align(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+    split = [(text, split_words(text)) if isinstance(text, str) else _join_words(text) for text in texts]
+    if not tokenizer.is_fast:
+        return [_encode_by_words(tokenizer, text, words, max_length) for text, words in split]
+    encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
+    return [_align(text, words, encoding) for (text, words), encoding in zip(split, encodings, strict=True)]
 
 
-def _align(text: str, encoding) -> EncodedText:
-    words = split_words(text)
+def _join_words(given: Sequence[str]) -> tuple[str, list[Word]]:
+    words, start = [], 0
+    for text in given:
+        words.append(Word(text, start, start + len(text)))
+        start += len(text) + 1
+    return " ".join(given), words
+
+
+def _align(text: str, words: list[Word], encoding) -> EncodedText:
     token_words = _words_of_tokens(words, encoding)
-    seen = {position for positions in token_words for position in positions}
-    overflow = {
-        position
-        for rest in encoding.overflowing
-        for positions in _words_of_tokens(words, rest)
-        for position in positions
-    }
+    overflow = [positions for rest in encoding.overflowing for positions in _words_of_tokens(words, rest)]
     special = [bool(flag) for flag in encoding.special_tokens_mask]
-    return EncodedText(text, words, encoding.ids, token_words, special, truncated=len(overflow - seen))
+    return EncodedText(text, words, encoding.ids, token_words, special, _count_lost(overflow, token_words))
 
 
 def _words_of_tokens(words: list[Word], encoding) -> list[tuple[int, ...]]:
     starts, ends = [word.start for word in words], [word.end for word in words]
     # Special tokens have the span (0, 0), which meets no word.
     return [tuple(range(bisect_right(ends, start), bisect_left(starts, end))) for start, end in encoding.offsets]
+
+
+def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -> EncodedText:
+    """[`_align`] without offsets: a token belongs to the part of the text that it is the token of."""
+
+    def ids_of(part: str) -> list[int]:
+        return tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+
+    ids, owners, end = [], [], 0
+    for position, word in enumerate([*words, Word("", len(text), len(text))]):
+        # What stands between words has tokens too if the tokenizer splits into characters.
+        for part, owner in ((text[end : word.start], ()), (word.text, (position,))):
+            part_ids = ids_of(part) if part else []
+            ids += part_ids
+            owners += [owner] * len(part_ids)
+        end = word.end
+    if ids != ids_of(text):
+        raise ValueError(
+            f"{type(tokenizer).__name__} reports no character offsets, and gives the words of the text {text[:40]!r} "
+            "one by one other tokens than the whole text, so its tokens cannot be matched with words; use a fast "
+            "tokenizer (AutoTokenizer.from_pretrained gives one where it exists)."
+        )
+    encoding = tokenizer.prepare_for_model(
+        ids, truncation=True, max_length=max_length, return_special_tokens_mask=True, verbose=False
+    )
+    special = [bool(flag) for flag in encoding["special_tokens_mask"]]
+    lost = len(ids) - special.count(False)
+    first = lost if tokenizer.truncation_side == "left" else 0
+    kept = iter(owners[first : first + special.count(False)])
+    token_words = [() if flag else next(kept) for flag in special]
+    return EncodedText(text, words, encoding["input_ids"], token_words, special, _count_lost(owners, token_words))
+
+
+def _count_lost(before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> int:
+    return len({position for positions in before for position in positions}.difference(*after))

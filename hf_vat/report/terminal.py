@@ -34,7 +34,7 @@ def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
         if any(segment.score < 0 for segment in segments):
             lines.append(f"lowest: {_list(ranked[: -top - 1 : -1])}")
     if explanation.truncated:
-        lines.append(f"Not seen by the model: the last {explanation.truncated} words.")
+        lines.append(f"Cut off, not seen by the model: {explanation.truncated} words.")
     return "\n".join(lines)
 
 

@@ -17,30 +17,43 @@ WORDS = VOCABULARY.split()
 class Output:
     logits: torch.Tensor
     token_importance: torch.Tensor | None = None
+    token_mask: torch.Tensor | None = None
 
 
 class PlantedModel(torch.nn.Module):
-    """Weighs "good" 20 times and "bad" 4 times as much as any other token; dropout makes train mode noisy."""
+    """Weighs "good" 20 times and "bad" 4 times as much as any other token; dropout makes train mode noisy.
+
+    A token's embedding is (its weight, is it "good", is it "bad").
+    """
 
     def __init__(self, importance: bool = True, positions: int = 32, num_labels: int = 3):
         super().__init__()
         self.config = BertConfig(max_position_embeddings=positions, num_labels=num_labels, name_or_path="planted")
-        weights = torch.ones(len(WORDS))
-        weights[WORDS.index("good")], weights[WORDS.index("bad")] = 20.0, 4.0
-        weights[:1] = weights[2:4] = 0  # padding, [CLS], [SEP]
-        self.weights = torch.nn.Parameter(weights)
+        self.embeddings = torch.nn.Embedding(len(WORDS), 3)
+        with torch.no_grad():
+            self.embeddings.weight.zero_()
+            self.embeddings.weight[:, 0] = 1
+            self.embeddings.weight[WORDS.index("good")] = torch.tensor([20.0, 1.0, 0.0])
+            self.embeddings.weight[WORDS.index("bad")] = torch.tensor([4.0, 0.0, 1.0])
+            for position in (0, 2, 3):  # padding, [CLS], [SEP]
+                self.embeddings.weight[position] = 0
         self.dropout = torch.nn.Dropout(0.5)
         self.device = torch.device("cpu")
         self.importance = importance
+        self.batches = []
 
-    def forward(self, input_ids, attention_mask, token_type_ids=None):
-        weights = self.weights[input_ids] * attention_mask  # [B, T]
-        weights = self.dropout(weights)
+    def get_input_embeddings(self):
+        return self.embeddings
+
+    def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, token_type_ids=None):
+        embeddings = self.embeddings(input_ids) if inputs_embeds is None else inputs_embeds  # [B, T, 3]
+        self.batches.append(tuple(embeddings.shape[:2]))
+        weights = self.dropout(embeddings[..., 0] * attention_mask)  # [B, T]
         alpha = weights / weights.sum(1, keepdim=True).clamp(min=1e-9)
-        good = (alpha * (input_ids == WORDS.index("good"))).sum(1)
-        bad = (alpha * (input_ids == WORDS.index("bad"))).sum(1)
+        good, bad = (alpha * embeddings[..., 1]).sum(1), (alpha * embeddings[..., 2]).sum(1)
         logits = torch.stack([2 * bad, 2 * good, 0.1 + 0 * good], dim=1)[:, : self.config.num_labels]
-        return Output(logits, alpha if self.importance else None)
+        mask = weights / 20
+        return Output(logits, alpha, mask) if self.importance else Output(logits)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
+import json
 import random
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,13 @@ from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, Explanation, explain
 
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
+
+
+FEW = {"lime": {"n_samples": 100}, "shapley": {"n_samples": 10}}  # settings that keep the tests short
+
+
+def explained(model, tokenizer, texts, method, **arguments):
+    return explain(model, tokenizer, texts, method, **FEW.get(method, {}), **arguments)
 
 
 def without_time(explanations):
@@ -47,11 +56,11 @@ def test_attention_with_padding_on_the_left(model, tokenizer):
 
 @every_method
 def test_c16_train_mode_changes_nothing_and_comes_back(model, tokenizer, method):
-    expected = without_time(explain(model, tokenizer, ["very good film"], method))
+    expected = without_time(explained(model, tokenizer, ["very good film"], method))
     model.train()
     model.frozen = torch.nn.Dropout().eval()
     for _ in range(2):
-        assert without_time(explain(model, tokenizer, ["very good film"], method)) == expected
+        assert without_time(explained(model, tokenizer, ["very good film"], method)) == expected
     assert model.training and model.dropout.training and not model.frozen.training
 
 
@@ -75,14 +84,16 @@ def test_c28_rows_keep_their_own_length(model, tokenizer):
 def test_c47_long_text_is_cut_with_one_warning(model, tokenizer, method):
     texts = ["good " * 200, "good film", "film " * 40]
     with pytest.warns(UserWarning) as caught:
-        explanations = explain(model, tokenizer, texts, method, batch_size=2)
+        explanations = explained(model, tokenizer, texts, method, batch_size=2)
     assert len(caught) == 1
     assert "2 of 3 texts" in str(caught[0].message) and "180 words" in str(caught[0].message)  # 170 + 10
     assert caught[0].filename == __file__
     long = explanations[0]
     assert len(long.words) == len(long.scores) == 200
     assert long.truncated == 170 and long.seen == [True] * 30 + [False] * 170
-    assert long.scores[30:] == [0] * 170 and min(long.scores[:30]) > 0
+    assert long.scores[30:] == [0] * 170
+    if method in ("attention", "mask", "random", "gradient"):
+        assert min(long.scores[:30]) > 0
 
 
 def test_max_length(model, tokenizer):
@@ -106,23 +117,24 @@ def test_c48_words_as_typed_with_the_sum_of_their_pieces(model, tokenizer):
 def test_c49_all_methods_have_the_same_words(model, tokenizer):
     text = "I don't like this well-made film, at all!"
     for typed in (text, text.replace(" ", "  "), text.replace(" ", "\t"), text.replace(" ", "\n")):
-        lists = [explain(model, tokenizer, [typed], method)[0] for method in METHODS]
+        lists = [explained(model, tokenizer, [typed], method)[0] for method in METHODS]
         for explanation in lists:
             assert explanation.words == ["I", "don't", "like", "this", "well-made", "film", ",", "at", "all", "!"]
             assert explanation.spans == lists[0].spans
             assert rebuilt(explanation) == typed
 
 
-def test_c50_planted_word_ranks_first_wherever_it_is(model, tokenizer):
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"random"}))
+def test_c50_planted_word_ranks_first_wherever_it_is(model, tokenizer, method):
     texts = ["good film plot", "film good plot", "film plot good", "good"]
-    for explanation in explain(model, tokenizer, texts, batch_size=4):
+    for explanation in explained(model, tokenizer, texts, method, batch_size=4):
         assert len(explanation.scores) == len(explanation.words)
         assert explanation.words[explanation.scores.index(max(explanation.scores))] == "good"
 
 
 @every_method
 def test_c53_one_word(model, tokenizer, method):
-    (explanation,) = explain(model, tokenizer, ["good"], method)
+    (explanation,) = explained(model, tokenizer, ["good"], method)
     assert explanation.words == ["good"] and len(explanation.scores) == 1
     if method == "attention":
         assert explanation.scores == [1.0]
@@ -131,12 +143,13 @@ def test_c53_one_word(model, tokenizer, method):
 @every_method
 @pytest.mark.parametrize("batch_size", [1, 8])
 def test_c54_empty_texts_have_no_words_and_a_prediction(model, tokenizer, method, batch_size):
-    explanations = explain(model, tokenizer, ["", "   ", "\n", "!!! ...", "good film"], method, batch_size=batch_size)
+    texts = ["", "   ", "\n", "!!! ...", "good film"]
+    explanations = explained(model, tokenizer, texts, method, batch_size=batch_size)
     assert [e.words for e in explanations] == [[], [], [], list("!!!..."), ["good", "film"]]
     for explanation in explanations[:3]:  # logits 0, 0, 0.1
         assert explanation.scores == [] and explanation.prediction == 2
-    if method == "attention":
-        assert explanations[4].scores == pytest.approx([20 / 21, 1 / 21])
+    (alone,) = explained(model, tokenizer, texts[4:], method)
+    assert explanations[4].scores == pytest.approx(alone.scores, abs=1e-6)
 
 
 def test_no_texts(model, tokenizer):
@@ -162,11 +175,30 @@ def test_c55_repeated_words_have_entries_of_their_own(model, tokenizer):
 def test_c62_probabilities_are_the_models(model, tokenizer, method):
     texts = ["good film", "bad", "plot"]
     direct = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits.softmax(-1)
-    for explanation, expected in zip(explain(model, tokenizer, texts, method), direct, strict=True):
+    for explanation, expected in zip(explained(model, tokenizer, texts, method), direct, strict=True):
         assert explanation.probabilities == pytest.approx(expected.tolist(), abs=1e-6)
         assert sum(explanation.probabilities) == pytest.approx(1)
         assert explanation.prediction == expected.argmax()
         assert explanation.label_names == ["LABEL_0", "LABEL_1", "LABEL_2"]
+
+
+@pytest.mark.parametrize("labels", [1, 2])
+def test_c57_one_output_column_is_refused(model, tokenizer, labels):
+    model.config.num_labels = labels
+    with pytest.raises(InputError, match=r"num_labels=1|shape \(1, 1\); they must be \[batch, 2\]"):
+        model.forward = lambda **batch: SimpleNamespace(logits=torch.zeros(len(batch["input_ids"]), 1))
+        explain(model, tokenizer, ["good"], "occlusion")
+
+
+def test_c57_regression_is_refused(model, tokenizer):
+    model.config.problem_type = "regression"
+    with pytest.raises(InputError, match="regression model; explanations are for models that choose one of two"):
+        explain(model, tokenizer, ["good"])
+
+
+def test_target_for_each_text(model, tokenizer):
+    explanations = explain(model, tokenizer, ["good", "good"], "occlusion", target=[0, 1])
+    assert [e.target for e in explanations] == [0, 1] and explanations[0].scores != explanations[1].scores
 
 
 def test_c62_multi_label_is_refused(model, tokenizer):
@@ -206,21 +238,83 @@ def test_any_text_is_rebuilt_from_its_words(model, tokenizer, texts):
 @every_method
 def test_batches_do_not_matter(model, tokenizer, method):
     texts = ["good film", "a very very bad plot", "", "film"]
-    one, many = (explain(model, tokenizer, texts, method, batch_size=size) for size in (1, 4))
+    one, many = (explained(model, tokenizer, texts, method, batch_size=size) for size in (1, 4))
     for a, b in zip(one, many, strict=True):
         assert a.scores == pytest.approx(b.scores, abs=1e-6)
         assert a.probabilities == pytest.approx(b.probabilities, abs=1e-6)
 
 
-def test_random_depends_on_seed_and_position_only(model, tokenizer):
-    texts = ["good film", "good film", "a plot"]
+def test_random_depends_on_seed_and_text_only(model, tokenizer):
+    texts = ["good film", "bad film", "good film", "a plot"]
     states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
     first, again, other = (explain(model, tokenizer, texts, "random", seed=seed) for seed in (7, 7, 8))
     assert [e.scores for e in first] == [e.scores for e in again]
     assert first[0].scores != first[1].scores and first[0].scores != other[0].scores
-    assert explain(model, tokenizer, texts[:1], "random", seed=7)[0].scores == first[0].scores
+    assert first[0].scores == first[2].scores == explain(model, tokenizer, texts[:1], "random", seed=7)[0].scores
     assert random.getstate() == states[0] and np.random.get_state()[1].tolist() == states[1]
     assert torch.equal(torch.get_rng_state(), states[2])
+
+
+def test_mask_is_the_mean_over_the_tokens_of_a_word(model, tokenizer):
+    (explanation,) = explain(model, tokenizer, ["unbelievable good film"], "mask")
+    assert explanation.scores == pytest.approx([1 / 20, 1, 1 / 20])  # three pieces of 1 / 20 each
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "remedy"), [("attention", "token_importance", "pooling"), ("mask", "token_mask", "word mask")]
+)
+def test_a_model_without_what_the_method_reads(model_without_importance, tokenizer, method, field, remedy):
+    with pytest.raises(InputError, match=rf"PlantedModel gives no {field}.*{remedy}.*'gradient'.*'occlusion'"):
+        explain(model_without_importance, tokenizer, ["good"], method)
+
+
+@every_method
+def test_words_that_are_given(model, tokenizer, method):
+    """Already split texts keep their words, and are the joined text to the model."""
+    (explanation,) = explained(model, tokenizer, [["good", "film", "wo", "n't", "bad"]], method)
+    assert explanation.words == ["good", "film", "wo", "n't", "bad"]
+    assert explanation.text == "good film wo n't bad" and rebuilt(explanation) == explanation.text
+    (joined,) = explained(model, tokenizer, [explanation.text], method)
+    assert explanation.probabilities == joined.probabilities
+    if method == "attention":
+        assert explanation.scores[0] == pytest.approx(joined.scores[0])
+
+
+@every_method
+def test_result_names_method_settings_and_seconds(model, tokenizer, method):
+    (explanation,) = explained(model, tokenizer, ["good film"], method, seed=5)
+    assert (explanation.method, explanation.model) == (method, "planted") and explanation.seconds > 0
+    assert explanation.settings == {
+        **METHODS[method].settings,
+        **FEW.get(method, {}),
+        **({"seed": 5} if method in ("lime", "shapley", "random") else {}),
+    }
+    assert Explanation.from_dict(json.loads(json.dumps(explanation.to_dict()))) == explanation
+
+
+@every_method
+def test_progress_bar_reaches_its_end(model, tokenizer, method, capsys):
+    explained(model, tokenizer, ["good film", "bad", "", "good film"], method)
+    assert capsys.readouterr().err == ""
+    explained(model, tokenizer, ["good film", "bad", "", "good film"], method, progress=True)
+    printed = capsys.readouterr().err
+    done, total = re.findall(r"(\d+)/(\d+) ", printed)[-1]
+    assert method in printed and done == total
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@every_method
+def test_c61_on_a_gpu(make_model, stub_tokenizer, method):
+    model = make_model("att")
+    texts = ["a good film", "the plot is dull"]
+    if method == "mask":
+        pytest.skip("no word-mask model yet")
+    expected = explained(model, stub_tokenizer, texts, method)
+    found = explained(model.to("cuda"), stub_tokenizer, texts, method)
+    assert model.device.type == "cuda"
+    for a, b in zip(found, expected, strict=True):
+        assert a.scores == pytest.approx(b.scores, abs=1e-4)
+    explained(model.to("cpu"), stub_tokenizer, texts, method)
 
 
 def test_random_needs_no_importance(model_without_importance, tokenizer):
@@ -238,9 +332,17 @@ def test_target_and_gold(model, tokenizer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "magic"}, "'magic'.*'attention', 'random'"),
-        ({"target": 3}, r"target is 3.*0 \(LABEL_0\), 1"),
+        ({"method": "magic"}, "'magic'.*'attention', 'mask', 'gradient'"),
+        ({"target": 3}, r"target\[0\] is 3.*0 \(LABEL_0\), 1"),
+        ({"target": [0]}, "1 target labels for 2 texts"),
+        ({"target": [0, 3]}, r"target\[1\] is 3"),
         ({"target": "pos"}, "'pos'.*integer"),
+        ({"n_samples": 5}, "'attention' has no setting 'n_samples'; it has no settings"),
+        ({"method": "lime", "samples": 5}, "'lime' has no setting 'samples'; it has n_samples, operator"),
+        ({"method": "lime", "n_samples": 0}, "n_samples is 0; it must be at least 1"),
+        ({"method": "lime", "n_samples": 2.5}, "n_samples is 2.5; give a value such as 1000"),
+        ({"method": "lime", "operator": "drop"}, "no operator 'drop'"),
+        ({"method": "shapley", "exact": 1}, "exact is 1; give a value such as False"),
         ({"gold": [0]}, "1 gold labels for 2 texts"),
         ({"gold": [0, -1]}, r"gold\[1\] is -1"),
         ({"batch_size": 0}, "batch_size is 0"),

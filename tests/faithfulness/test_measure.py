@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import ERASER_SHARES, Faithfulness, area_prob
+from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
 from hf_vat.models.words import split_words
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0}

@@ -6,11 +6,24 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, BertTokenizerFast, CanineTokenizer, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertTokenizerFast,
+    DebertaV2Config,
+    DistilBertConfig,
+    GPT2Config,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    XLNetConfig,
+)
 
+from hf_vat import BertVATConfig
 from hf_vat.models.words import EncodedText, Word, encode_words, maximum_length, split_words
 
 SENTENCES = [
@@ -300,6 +313,41 @@ def test_scores_must_match_the_tokens(tokenizer):
         encoded.word_scores([0.0, 1.0, 2.0])
 
 
+# Texts that come already split
+
+
+def test_c49_words_given_already_split_are_kept():
+    given_words = ["do", "n't", "stop", "New York", "3.5!", "电影"]
+    split, typed = encode_words(accented_bert(), [given_words, " ".join(given_words)], NO_LIMIT)
+    assert split.text == typed.text == "do n't stop New York 3.5! 电影"
+    assert split.words == [
+        Word("do", 0, 2),
+        Word("n't", 3, 6),
+        Word("stop", 7, 11),
+        Word("New York", 12, 20),
+        Word("3.5!", 21, 25),
+        Word("电影", 26, 28),
+    ]
+    assert [word.text for word in typed.words] == ["do", "n't", "stop", "New", "York", "3.5", "!", "电", "影"]
+    assert split.input_ids == typed.input_ids, "how a text is split changes nothing for the model"
+    owners = [0, 1, 1, 1, 2, 3, 3, 4, 4, 4, 4, 5, 5]  # n ' t, New York, 3 . 5 !, each ideograph: a piece each
+    assert split.token_words == [(), *[(owner,) for owner in owners], ()]
+
+
+def test_no_words_are_an_empty_text():
+    [encoded] = encode_words(accented_bert(), [[]], NO_LIMIT)
+    assert (encoded.text, encoded.words, encoded.special) == ("", [], [True, True])
+
+
+@EACH_TOKENIZER
+@given(text=ANY_TEXT)
+@settings(max_examples=40, deadline=None)
+def test_a_text_split_by_the_rule_is_the_text_with_single_spaces(name, text):
+    words = words_of(text)
+    split, typed = encode_words(TOKENIZERS[name], [words, " ".join(words)], NO_LIMIT)
+    assert split == typed
+
+
 @EACH_TOKENIZER
 @given(data=st.data(), text=ANY_TEXT)
 @settings(max_examples=40, deadline=None)
@@ -356,8 +404,9 @@ def test_words_of_a_real_vocabulary(minilm):
 # Length limits
 
 
-class Positions:
+class Positions(torch.nn.Module):
     def __init__(self, **config):
+        super().__init__()
         self.config = type("Config", (), config)()
 
 
@@ -368,6 +417,46 @@ def test_maximum_length_is_the_smaller_of_both_limits():
     tokenizer.model_max_length = 16
     assert maximum_length(Positions(max_position_embeddings=32), tokenizer) == 16
     assert maximum_length(Positions(), tokenizer) == 16
+
+
+SIZES = {
+    "vocab_size": 20,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        (BertConfig(**SIZES, max_position_embeddings=16), 16),
+        (BertVATConfig(**SIZES, max_position_embeddings=16), 16),
+        (DistilBertConfig(vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8, max_position_embeddings=16), 16),
+        (RobertaConfig(**SIZES, max_position_embeddings=18, pad_token_id=1), 16),
+        (RobertaConfig(**SIZES, max_position_embeddings=18, pad_token_id=0), 17),
+        (DebertaV2Config(**SIZES, max_position_embeddings=16), 16),
+        (GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=16, pad_token_id=0), 16),
+    ],
+    ids=lambda value: getattr(value, "model_type", None),
+)
+def test_a_model_with_positions_takes_exactly_its_maximum_length(config, length):
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    assert maximum_length(model, accented_bert()) == length
+    model(input_ids=torch.full((1, length), 5), attention_mask=torch.ones(1, length, dtype=torch.long))
+    with pytest.raises((IndexError, RuntimeError)):
+        model(input_ids=torch.full((1, length + 1), 5), attention_mask=torch.ones(1, length + 1, dtype=torch.long))
+
+
+def test_xlnet_has_no_maximum_length():
+    config = XLNetConfig(vocab_size=20, d_model=8, n_layer=1, n_head=2, d_inner=8)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    tokenizer = accented_bert()
+    assert maximum_length(model, tokenizer) == NO_LIMIT
+    model(input_ids=torch.full((1, 100), 5))
+    tokenizer.model_max_length = 64
+    assert maximum_length(model, tokenizer) == 64
 
 
 def test_without_any_limit_nothing_is_cut():
@@ -436,11 +525,6 @@ def test_c54_empty_and_blank_texts_have_no_words(tokenizer):
         assert text.special == [True, True] and text.token_words == [(), ()]
         assert text.seen == [] and text.truncated == 0 and text.word_scores([1.0, 2.0]) == []
     assert encode_words(tokenizer, [], 32) == []
-
-
-def test_c65_tokenizer_without_offsets_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"CanineTokenizer.*fast tokenizer"):
-        encode_words(CanineTokenizer(), ["a very good film"], 32)
 
 
 def test_c65_words_do_not_depend_on_the_word_ids_of_the_tokenizer():

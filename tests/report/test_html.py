@@ -181,7 +181,7 @@ def test_legend_has_two_hues_for_signed_scores_only():
     [
         (explanation_of(["a", "b"], [0.5, 0.5]), "All words tie"),
         (explanation_of([], []), "The text has no words"),
-        (explanation_of(["a", "b"], [1.0, 0.0], seen=[True, False], truncated=1), "did not see the last 1 words"),
+        (explanation_of(["a", "b"], [1.0, 0.0], seen=[True, False], truncated=1), "1 words were cut off"),
     ],
 )
 def test_notes(explanation, note):

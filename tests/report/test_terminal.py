@@ -38,7 +38,7 @@ def test_signed_scores_list_the_lowest_too():
 
 def test_notes():
     assert "All words tie" in str(film([0.2, 0.2, 0.2]))
-    assert "last 1 words" in str(film([0.4, 0.6, 0], seen=[True, True, False], truncated=1))
+    assert "Cut off, not seen by the model: 1 words" in str(film([0.4, 0.6, 0], seen=[True, True, False], truncated=1))
     assert "explained class negative" in str(film([0.4, 0.6, 0], target=0))
     assert "no words" in str(Explanation("", [], [], [], [], "attention", 0, 0, [1.0], ["one"]))
 

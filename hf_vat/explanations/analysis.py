@@ -1,0 +1,50 @@
+"""What an explanation method is given, and what it gives back."""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from hf_vat.models.words import EncodedText
+
+
+@dataclass
+class Analysis:
+    """Texts with a model's predictions for them.
+
+    Attributes:
+        probabilities: softmax of the logits, per text.
+        predictions: the class with the highest probability, per text.
+        targets: the class to explain, per text.
+        token_values: the field of the model's output that the method reads, for each of a text's `input_ids`, per text;
+            None for methods that read none.
+        settings: the settings of the method.
+        bar: progress, to be moved by one for each model input.
+    """
+
+    model: object
+    tokenizer: object
+    texts: list[EncodedText]
+    probabilities: list[list[float]]
+    predictions: list[int]
+    targets: list[int]
+    token_values: list[list[float]] | None
+    settings: dict
+    batch_size: int
+    seed: int
+    bar: tqdm
+
+
+@dataclass
+class WordScores:
+    """The scores of a text's words, 0 for those not seen, and what else the method has to say about the text."""
+
+    scores: list[float]
+    details: dict[str, float] = field(default_factory=dict)
+
+
+def text_generator(seed: int, text: EncodedText) -> np.random.Generator:
+    """A random generator of a text's own: neither its neighbours nor its place in the list matter."""
+    digest = sha256(text.text.encode()).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])

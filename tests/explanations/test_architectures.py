@@ -1,0 +1,220 @@
+"""Every method on the architectures of the Hub: other tokenizers, other layouts, other ways to count positions."""
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertTokenizerFast,
+    DebertaV2Config,
+    DebertaV2ForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    XLNetConfig,
+    XLNetForSequenceClassification,
+    pipeline,
+    set_seed,
+)
+
+from hf_vat import Faithfulness, explain
+from hf_vat.explanations import METHODS
+from hf_vat.inference import predict_probabilities
+
+TEXTS = [
+    "A good film, well-made and funny!",
+    "bad",
+    "the actor's very dull plot didn't work 😀 at all, 这部电影很好看",
+    "",
+    "naïve café",
+]
+CORPUS = [*TEXTS, "the plot of the film was good and the actors were very good", "a dull and bad movie"] * 3
+WORDPIECES = """
+[PAD] [UNK] [CLS] [SEP] [MASK] a good film , well - made and fun ##ny ! bad the actor ' s very dull plot did ##n t work
+at all 好 naive cafe
+"""
+ANY_MODEL = sorted(name for name, method in METHODS.items() if method.reads is None)
+FEW = {"lime": {"n_samples": 30}, "shapley": {"n_samples": 3}, "integrated_gradients": {"n_steps": 40}}
+
+
+def byte_level(specials, template):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, special_tokens=specials, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    if template:
+        ids = [(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")]
+        tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=ids)
+    return tokenizer
+
+
+def unigram(specials, template):
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=90, special_tokens=specials, unk_token="<unk>")
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    ids = [(token, tokenizer.token_to_id(token)) for token in specials]
+    tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=ids)
+    return tokenizer
+
+
+def roberta():
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"], "<s> $A </s>"),
+        bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>", unk_token="<unk>",
+        mask_token="<mask>", model_input_names=["input_ids", "attention_mask"],
+    )  # fmt: skip
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=130, pad_token_id=1, type_vocab_size=1, initializer_range=0.3,
+    )  # fmt: skip
+    return RobertaForSequenceClassification(config), tokenizer
+
+
+def gpt2():
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level(["<end>", "<pad>"], None), eos_token="<end>", unk_token="<end>", pad_token="<pad>",
+        model_input_names=["input_ids", "attention_mask"],
+    )  # fmt: skip
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_positions=128,
+        pad_token_id=1,
+        initializer_range=0.3,
+    )
+    return GPT2ForSequenceClassification(config), tokenizer
+
+
+def wordpiece():
+    return BertTokenizerFast(vocab={word: position for position, word in enumerate(WORDPIECES.split())})
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+def bert():
+    tokenizer = wordpiece()
+    config = BertConfig(vocab_size=len(tokenizer), initializer_range=0.3, max_position_embeddings=128, **SMALL)
+    return BertForSequenceClassification(config), tokenizer
+
+
+def distilbert():
+    tokenizer = wordpiece()
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    config = DistilBertConfig(
+        vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=32, initializer_range=0.3
+    )
+    return DistilBertForSequenceClassification(config), tokenizer
+
+
+def deberta():
+    specials = ["[PAD]", "[CLS]", "[SEP]", "<unk>", "[MASK]"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=unigram(specials, "[CLS] $A [SEP]"), cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]",
+        unk_token="<unk>", mask_token="[MASK]",
+    )  # fmt: skip
+    config = DebertaV2Config(
+        vocab_size=len(tokenizer), max_position_embeddings=128, relative_attention=True, position_buckets=16,
+        norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type="p2c|c2p", position_biased_input=False,
+        type_vocab_size=0, initializer_range=0.3, **SMALL,
+    )  # fmt: skip
+    return DebertaV2ForSequenceClassification(config), tokenizer
+
+
+def xlnet():
+    specials = ["<unk>", "<sep>", "<cls>", "<pad>", "<mask>"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=unigram(specials, "$A:0 <sep>:0 <cls>:2"), cls_token="<cls>", sep_token="<sep>",
+        pad_token="<pad>", unk_token="<unk>", mask_token="<mask>", padding_side="left", pad_token_type_id=3,
+    )  # fmt: skip
+    config = XLNetConfig(
+        vocab_size=len(tokenizer), d_model=16, n_layer=2, n_head=2, d_inner=32, pad_token_id=3, initializer_range=0.3
+    )
+    return XLNetForSequenceClassification(config), tokenizer
+
+
+@pytest.fixture(
+    scope="module", params=[bert, distilbert, roberta, deberta, xlnet, gpt2], ids=lambda make: make.__name__
+)
+def pair(request):
+    with torch.random.fork_rng():
+        set_seed(1)
+        model, tokenizer = request.param()
+    return model.eval(), tokenizer
+
+
+def test_probabilities_are_those_of_the_pipeline(pair):
+    model, tokenizer = pair
+    texts = [text for text in TEXTS if text or model.config.model_type != "gpt2"]  # it has no token for an empty text
+    stock = pipeline("text-classification", model=model, tokenizer=tokenizer, top_k=None)
+    for explanation, expected in zip(explain(model, tokenizer, texts, "random"), stock(texts), strict=True):
+        by_label = {entry["label"]: entry["score"] for entry in expected}
+        for name, probability in zip(explanation.label_names, explanation.probabilities, strict=True):
+            assert probability == pytest.approx(by_label[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ANY_MODEL)
+def test_every_method(pair, method):
+    model, tokenizer = pair
+    texts = [text for text in TEXTS if text or model.config.model_type != "gpt2"]
+    explanations = explain(model, tokenizer, texts, method, batch_size=4, **FEW.get(method, {}))
+    for explanation in explanations:
+        assert len(explanation.scores) == len(explanation.words)
+        assert len(explanation.words) < 2 or len(set(explanation.scores)) > 1
+        [alone] = explain(model, tokenizer, [explanation.text], method, batch_size=1, **FEW.get(method, {}))
+        assert explanation.scores == pytest.approx(alone.scores, abs=2e-5), explanation.text
+    [words] = {tuple(e.words) for e in explain(model, tokenizer, texts[:1], method, **FEW.get(method, {}))}
+    assert words == ("A", "good", "film", ",", "well-made", "and", "funny", "!")
+
+
+def test_inputs_embeds_are_read_as_ids_are(pair):
+    """Gradients go through inputs_embeds: both ends of the path must be what the model says of these ids."""
+    model, tokenizer = pair
+    baseline = "mask" if tokenizer.mask_token else "unk"  # DeBERTa's norm has no slope at the padding token's zeros
+    stand_in = tokenizer.mask_token_id if tokenizer.mask_token else tokenizer.unk_token_id
+    texts = TEXTS[:3]
+    for explanation in explain(model, tokenizer, texts, "integrated_gradients", n_steps=300, baseline=baseline):
+        start = explanation.details["baseline_probability"]
+        assert abs(explanation.details["convergence_gap"]) < 1e-3
+        encoded = tokenizer(explanation.text, return_special_tokens_mask=True)
+        flags = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+        [expected] = predict_probabilities(model, tokenizer, [[token if flag else stand_in for token, flag in flags]])
+        assert start == pytest.approx(expected[explanation.target], abs=1e-5)
+
+
+def test_occlusion_is_what_the_model_says_of_the_ids_that_are_left(pair):
+    """The model is asked here about the ids without the words' tokens, one by one and without padding."""
+    model, tokenizer = pair
+    [explanation] = explain(model, tokenizer, [TEXTS[0]], "occlusion")
+    ids = tokenizer(TEXTS[0])["input_ids"]
+    offsets = tokenizer(TEXTS[0], return_offsets_mapping=True)["offset_mapping"]
+    for (start, end), score in zip(explanation.spans, explanation.scores, strict=True):
+        left = [token for token, (a, b) in zip(ids, offsets, strict=True) if not (a < end and b > start)]
+        [without] = predict_probabilities(model, tokenizer, [left])
+        assert score == pytest.approx(
+            explanation.probabilities[explanation.target] - without[explanation.target], abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("operator", ["delete", "mask", "pad"])
+def test_faithfulness(pair, operator):
+    model, tokenizer = pair
+    texts = TEXTS[:3]
+    explanations = explain(model, tokenizer, texts, "occlusion", operator=operator)
+    faithfulness = Faithfulness(model, tokenizer, texts, [0, 1, 0], ks=(1,), shares=(0.5,), operator=operator)
+    result = faithfulness.measure([explanation.scores for explanation in explanations], "occlusion")
+    best = [max(explanation.scores) for explanation in explanations]
+    np.testing.assert_allclose(result.values["prob_drop@1"], best, atol=1e-6)

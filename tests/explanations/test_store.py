@@ -1,0 +1,125 @@
+"""Explanations that are written as they are made, and a call that goes on from there."""
+
+import json
+
+import pytest
+
+from hf_vat import explain
+from hf_vat.errors import InputError
+from hf_vat.explanations import explainers, load_explanations
+from hf_vat.explanations.store import Store
+
+TEXTS = ["very good film", "not bad", "", "a movie", "good movie but bad", ["pre", "split"], "very very good"]
+LIME = {"n_samples": 20, "seed": 3}
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    """Two texts are run together, 20 samples and the text each."""
+    monkeypatch.setattr(explainers, "_WINDOW", 42)
+
+
+def without_time(explanations):
+    return [{**explanation.to_dict(), "seconds": 0} for explanation in explanations]
+
+
+def interrupt_after(stub, monkeypatch, windows):
+    """Ctrl-C in the middle of a window, as the model runs."""
+    append, count = Store.append, [0]
+
+    def counting(store, explanations):
+        append(store, explanations)
+        count[0] += 1
+        if count[0] == windows:
+            stub.forward = lambda **batch: (_ for _ in ()).throw(KeyboardInterrupt)
+
+    monkeypatch.setattr(Store, "append", counting)
+
+
+@pytest.mark.parametrize("windows", [1, 2, 3])
+def test_an_interrupted_call_goes_on_from_what_is_written(stub, stub_tokenizer, tmp_path, monkeypatch, windows):
+    expected = without_time(explain(stub, stub_tokenizer, TEXTS, "lime", **LIME))
+    path = tmp_path / "new folder" / "lime.jsonl"
+    forward = stub.forward
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt_after(stub, patch, windows)
+        explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    stub.forward = forward
+    assert without_time(load_explanations(path)) == expected[: 2 * windows]
+
+    stub.batches.clear()
+    found = explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    assert without_time(found) == without_time(load_explanations(path)) == expected
+    texts_alone = [rows for rows, _ in stub.batches if rows <= 2]
+    assert len(texts_alone) >= 1 and len(stub.batches) <= 2 * (4 - windows), "what was done is not done again"
+
+    stub.batches.clear()
+    assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
+    assert stub.batches == []
+
+
+@pytest.mark.parametrize("cut", [1, 30, 2000])
+def test_a_torn_end_is_made_again(stub, stub_tokenizer, tmp_path, cut):
+    path = tmp_path / "lime.jsonl"
+    expected = without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    assert len(load_explanations(path)) < len(TEXTS)
+    assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
+    assert len(load_explanations(path)) == len(TEXTS)
+    assert [file.name for file in tmp_path.iterdir()] == ["lime.jsonl"]
+
+
+def test_progress_counts_what_was_done_before(stub, stub_tokenizer, tmp_path, capsys):
+    path = tmp_path / "lime.jsonl"
+    for _ in range(2):
+        explain(stub, stub_tokenizer, TEXTS, "lime", progress=True, save_to=path, **LIME)
+        assert f"{21 * 7}/{21 * 7}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 4}, "settings: .*'seed': 3.* there.*'seed': 4.* here"),
+        ({"n_samples": 30}, "settings"),
+        ({"target": 1}, "inputs"),
+        ({"texts": TEXTS[:-1]}, "texts: 7 there, 6 here"),
+        ({"texts": ["other", *TEXTS[1:]]}, "inputs"),
+        ({"max_length": 10}, "max_length: 32 there, 10 here"),
+    ],
+)
+def test_another_call_is_refused_and_the_file_left_alone(stub, stub_tokenizer, tmp_path, change, named):
+    path = tmp_path / "lime.jsonl"
+    explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    before = path.read_bytes()
+    arguments = {"texts": TEXTS, **LIME, **change}
+    with pytest.raises(InputError, match=f"another call .*{named}.*another file"):
+        explain(stub, stub_tokenizer, arguments.pop("texts"), "lime", save_to=path, **arguments)
+    assert path.read_bytes() == before
+
+
+def test_other_weights_under_the_same_name_are_refused(stub, stub_tokenizer, tmp_path):
+    path = tmp_path / "occlusion.jsonl"
+    explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
+    stub.embeddings.weight[4] += 1e-6
+    with pytest.raises(InputError, match="weights"):
+        explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
+
+
+@pytest.mark.parametrize("content", [b"text,label\ngood,1\n", b"\xff\xfe\x00", b"[1, 2]\n", b"{}\n", b"no line end"])
+def test_a_file_that_is_something_else_is_left_alone(stub, stub_tokenizer, tmp_path, content):
+    path = tmp_path / "reviews.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no file of explanations"):
+        explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
+    with pytest.raises(InputError, match="no file of explanations"):
+        load_explanations(path)
+    assert path.read_bytes() == content
+
+
+def test_file_is_ascii_json_lines(stub, stub_tokenizer, tmp_path):
+    path = tmp_path / "random.jsonl"
+    explain(stub, stub_tokenizer, ["café 😀\u2028 好"], "random", save_to=path, gold=[1])
+    header, line = path.read_text(encoding="ascii").splitlines()
+    assert json.loads(header)["method"] == "random" and json.loads(line)["text"] == "café 😀\u2028 好"
+    assert load_explanations(path)[0].gold == 1
