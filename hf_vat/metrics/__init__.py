@@ -2,6 +2,14 @@
 
 aopc = hf_vat.metrics.load("aopc")
 aopc = evaluate.load(hf_vat.metrics.path("aopc"))
+
+| asked of | modules |
+|---|---|
+| the classifier, without the top words or on them alone | aopc, comprehensiveness, post_hoc_accuracy, sufficiency |
+| marked words (rationales) | auprc, iou_f1, token_f1, word_f1_at_k |
+| another explanation, or none | explanation_agreement; attention_entropy |
+
+Each folder has the module, its card, a Space's app and requirements, and cases that the tests run.
 """
 
 from pathlib import Path
@@ -10,7 +18,18 @@ import evaluate
 
 from hf_vat.errors import InputError
 
-NAMES = ("aopc", "post_hoc_accuracy")
+NAMES = (
+    "aopc",
+    "attention_entropy",
+    "auprc",
+    "comprehensiveness",
+    "explanation_agreement",
+    "iou_f1",
+    "post_hoc_accuracy",
+    "sufficiency",
+    "token_f1",
+    "word_f1_at_k",
+)
 
 
 def load(name: str) -> evaluate.Metric:

@@ -1,100 +1,142 @@
-"""What the `evaluate` modules share: checking inputs before they are cast, ragged texts, and what the result says."""
-
-from operator import index
+"""What the `evaluate` modules share: inputs are checked before `datasets` casts them, and every text is counted."""
 
 import evaluate
-import numpy as np
-from datasets import Features, Sequence, Value
+from datasets import Sequence, Value
 
 from hf_vat.errors import InputError
+from hf_vat.faithfulness.agreement import is_constant
 
-FEATURES = Features(
-    {
-        "predictions": Sequence(Value("float64")),
-        "perturbed": Sequence(Sequence(Value("float64"))),
-        "references": Value("int64"),
-    }
-)
+CLASS_ID = Value("int64")
+NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
+FLAGS = Sequence(Value("bool"))
+
+_SKIPPED = {
+    "no words": lambda entry: not entry,
+    "no marked words": lambda flags: not any(flags),
+    "only marked words": all,
+}
 
 
-class PerturbationMetric(evaluate.Metric):
-    """A metric of class probabilities on full texts (`predictions`) and on perturbed ones (`perturbed`)."""
+class TextMetric(evaluate.Metric):
+    """A metric whose inputs hold one entry for each text: lists, arrays or tensors."""
 
     def add(self, *, prediction=None, reference=None, **kwargs):
         """Add one text."""
-        super().add(prediction=prediction, reference=_class_ids([reference])[0], **kwargs)
+        inputs = {"predictions": prediction, "references": reference, **kwargs}
+        self.add_batch(**{name: None if entry is None else [entry] for name, entry in inputs.items()})
 
     def add_batch(self, *, predictions=None, references=None, **kwargs):
         """Add several texts."""
         inputs = {"predictions": predictions, "references": references, **kwargs}
-        missing = [name for name in FEATURES if inputs.get(name) is None]
+        missing = [name for name in self.features if inputs.get(name) is None]
         if missing:
-            raise InputError(f"Inputs are missing: {', '.join(missing)}; all of {', '.join(FEATURES)} are needed.")
-        sizes = {name: len(inputs[name]) for name in FEATURES}
+            raise InputError(f"Inputs are missing: {', '.join(missing)}; all of {', '.join(self.features)} are needed.")
+        sizes = {name: len(inputs[name]) for name in self.features}
         if len(set(sizes.values())) > 1:
             raise InputError(f"Numbers of texts differ: {sizes}; give one entry of each for every text.")
-        if not sizes["references"]:
+        if not sizes["predictions"]:
             raise InputError("There are no texts; give at least one.")
-        super().add_batch(predictions=predictions, references=_class_ids(references), **kwargs)
-
-    def choose(self, definitions: dict, definition: str):
-        """The function of a named definition."""
-        if definition not in definitions:
-            raise InputError(f"There is no definition {definition!r}; there are {', '.join(definitions)}.")
-        return definitions[definition]
-
-    def average(self, score, predictions, perturbed, references, ks) -> tuple[np.ndarray, dict]:
-        """Mean over the texts that have words, and what the result says about them.
-
-        Args:
-            score: function of `full` [N, C], `perturbed` [N, K, C] and `labels` [N] with one row for each text.
-        """
-        longest = max(len(entries) for entries in perturbed)
-        numbers = np.asarray(range(1, longest + 1) if ks is None else ks)
-        ks = numbers.tolist()
-        if (
-            numbers.ndim != 1
-            or longest > len(ks)
-            or any(not isinstance(k, int) or k < 1 for k in ks)
-            or sorted(set(ks)) != ks
-        ):
-            raise InputError(
-                f"ks is {ks}, and a text has {longest} entries in perturbed; give one number of words from 1 for each "
-                "entry, in ascending order."
-            )
-        sizes = np.array([len(entries) for entries in perturbed])
-        scored = sizes > 0
-        if not scored.any():
-            raise InputError(f"None of the {len(sizes)} texts has entries in perturbed; there is nothing to score.")
-        # a text without words stands in with its full prediction, so that errors name the user's rows
-        filled = [
-            [*entries, *[(entries or [full])[-1]] * (len(ks) - len(entries))]
-            for full, entries in zip(predictions, perturbed, strict=True)
-        ]
-        classes = {len(row) for full, entries in zip(predictions, filled, strict=True) for row in [full, *entries]}
-        if len(classes) > 1:
-            raise InputError(f"Numbers of classes differ: {sorted(classes)}; give one probability for each class.")
-        values = score(np.array(predictions, dtype=float), np.array(filled, dtype=float), references)
-        counts = {
-            "scale": "probability",
-            "ks": ks,
-            "n_total": len(sizes),
-            "n_scored": int(scored.sum()),
-            "n_skipped": {"no words": int((~scored).sum())},
-            **{f"n_clamped@{k}": int((sizes[scored] <= place).sum()) for place, k in enumerate(ks)},
+        columns = {
+            name: [_check(_plain(entry), feature, f"{name}[{row}]") for row, entry in enumerate(inputs[name])]
+            for name, feature in self.features.items()
         }
-        return values[scored].mean(0), counts
+        self.check_texts(**columns)
+        super().add_batch(**{**inputs, **columns})
+
+    def check_texts(self, **columns):
+        """Refuse entries of a text that do not fit together."""
 
 
-def _class_ids(references) -> list[int]:
-    """Refuse what `datasets` would cast to an integer without a word: 0.9 becomes 0, and "1" becomes 1."""
-    ids = []
-    for row, reference in enumerate(references):
+class WordMetric(TextMetric):
+    """A metric of `predictions` and `references` that hold one entry for each word of a text."""
+
+    def check_texts(self, predictions, references):
+        """Refuse a text whose entries are not of the same words."""
+        for row, (numbers, others) in enumerate(zip(predictions, references, strict=True)):
+            if len(numbers) != len(others):
+                raise InputError(
+                    f"predictions[{row}] has {len(numbers)} words and references[{row}] has {len(others)}; give one "
+                    "entry for each word of the same text."
+                )
+
+
+def choose(definitions: dict, definition: str):
+    """The function of a named definition."""
+    if definition not in definitions:
+        raise InputError(f"There is no definition {definition!r}; there are {', '.join(definitions)}.")
+    return definitions[definition]
+
+
+def check_average(average: str) -> None:
+    """Refuse an average that [`Overlap`](hf_vat.faithfulness.rationales.Overlap) does not have."""
+    if average not in ("macro", "micro"):
+        raise InputError(f'There is no average {average!r}; give "macro" for texts or "micro" for pooled counts.')
+
+
+def select(entries, *reasons: str) -> tuple[list[int], dict]:
+    """Rows of the texts that can be scored, and the counts of texts for the result.
+
+    Args:
+        entries: what decides, one for each text.
+        reasons: why a text is skipped; the first that holds is counted.
+    """
+    found = [next((reason for reason in reasons if _SKIPPED[reason](entry)), None) for entry in entries]
+    rows = [row for row, reason in enumerate(found) if reason is None]
+    skipped = {reason: found.count(reason) for reason in reasons}
+    if not rows:
+        raise InputError(f"None of the {len(found)} texts can be scored; skipped are {skipped}.")
+    return rows, {"n_total": len(found), "n_scored": len(rows), "n_skipped": skipped}
+
+
+def select_marked(predictions, references, *reasons: str) -> tuple[list, list, dict]:
+    """Word scores and flags of the texts that have marked words, and the counts; see [`select`]."""
+    rows, counts = select(references, "no words", "no marked words", *reasons)
+    scores, flags = ([column[row] for row in rows] for column in (predictions, references))
+    return scores, flags, {**counts, "n_tied": sum(map(is_constant, scores))}
+
+
+def per_text(score, rows: list[int], *columns) -> list[float]:
+    """`score` of the entries of each of these texts; an error names the text."""
+    values = []
+    for row in rows:
         try:
-            ids.append(index(reference))
-        except TypeError:
-            raise InputError(
-                f"Reference {reference!r} in row {row} is no class id; give integers, for example references=[0, 1]. "
-                "Names become ids by [model.config.label2id[name] for name in names]."
-            ) from None
-    return ids
+            values.append(score(*(column[row] for column in columns)))
+        except InputError as error:
+            raise InputError(f"Text {row}: {error}") from None
+    return values
+
+
+# What `datasets` would cast without a word: 0.9 to the integer 0, "1" to 1, None to NaN.
+_ALLOWED = {
+    "int64": (
+        lambda value: isinstance(value, int),
+        "which is no class id; give integers, for example references=[0, 1]. Names become ids by "
+        "[model.config.label2id[name] for name in names].",
+    ),
+    "float64": (
+        lambda value: isinstance(value, int | float) and value == value,
+        "which is no number; give numbers, without text, None or NaN.",
+    ),
+    "bool": (
+        lambda value: isinstance(value, int) and value in (0, 1),
+        "which is no flag; give one for each word: 1 or True if it is marked, 0 or False if not.",
+    ),
+}
+
+
+def _check(value, feature, place: str):
+    if isinstance(feature, Value):
+        allowed, message = _ALLOWED[feature.dtype]
+        if not allowed(value):
+            raise InputError(f"{place} is {value!r}, {message}")
+        return bool(value) if feature.dtype == "bool" else value
+    if not isinstance(value, list):
+        raise InputError(f"{place} is {value!r}; give a list.")
+    return [_check(entry, feature.feature, f"{place}[{position}]") for position, entry in enumerate(value)]
+
+
+def _plain(values):
+    """Arrays and tensors, also inside lists, as Python lists and numbers."""
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    return [_plain(value) for value in values] if isinstance(values, list | tuple) else values

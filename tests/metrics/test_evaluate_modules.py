@@ -1,11 +1,16 @@
 import doctest
+import inspect
+import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import evaluate
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -20,11 +25,19 @@ INPUTS = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluate.config.HF_METRICS_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+def close(result: dict) -> dict:
+    """Equal up to the rounding of single precision."""
+    return {
+        key: pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value
+        for key, value in result.items()
+    }
+
+
+def test_the_cases_in_the_folder_hold(name, all_cases):
+    for inputs, options, expected in all_cases(name):
+        result = metrics.load(name).compute(**inputs, **options)
+        assert result == close(expected)
+        assert json.loads(json.dumps(result)) == result
 
 
 @pytest.mark.parametrize(
@@ -60,7 +73,6 @@ def test_c37_post_hoc_accuracy_by_its_named_definitions(definition, at_1, at_2):
     assert (result["definition"], result["ks"], result["n_clamped@5"]) == (definition, [3, 5], 1)
 
 
-@pytest.mark.parametrize("name", metrics.NAMES)
 def test_the_documented_example_runs(name):
     module = metrics.load(name)
     example = doctest.DocTestParser().get_doctest(
@@ -70,41 +82,59 @@ def test_the_documented_example_runs(name):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-@pytest.mark.parametrize("name", metrics.NAMES)
 def test_the_card_example_runs_and_names_every_input(name, capsys):
     card = Path(metrics.path(name), "README.md").read_text(encoding="utf-8")
     code = card.split("```python\n")[1].split("```")[0]
     exec(code, {})
     assert capsys.readouterr().out.strip() == code.rsplit("# ", 1)[1].strip()
     assert "sdk: gradio" in card.split("---")[1]
-    for feature in metrics.load(name).features:
-        assert f"**{feature}**" in card
+    module = metrics.load(name)
+    options = list(inspect.signature(module._compute).parameters)
+    assert set(module.features) <= set(options)
+    for option in options:
+        assert f"**{option}**" in card
+        assert f"\n    {option}: " in module.inputs_description
+    assert module.citation.strip() in card
 
 
-@pytest.mark.parametrize("convert", [lambda rows: rows, np.array, torch.tensor])
-@pytest.mark.parametrize("name", metrics.NAMES)
-def test_c44_lists_arrays_and_tensors(name, convert):
-    result = metrics.load(name).compute(
-        predictions=convert([[0.25, 0.75], [0.75, 0.25]]),
-        perturbed=convert([[[0.75, 0.25]], [[0.5, 0.5]]]),
-        references=convert([1, 0]),
-    )
-    assert result[{"aopc": "accuracy_drop@1", "post_hoc_accuracy": "posthoc_gold@1"}[name]] == 0.5
+@pytest.mark.parametrize("convert", [tuple, np.array, torch.tensor])
+def test_c44_lists_arrays_and_tensors(name, case, convert):
+    inputs, options, expected = case
+    module = metrics.load(name)
+    ragged = {
+        key: [convert(entry) for entry in column] if isinstance(column[0], list) else convert(column)
+        for key, column in inputs.items()
+    }
+    twice = {key: [column[0]] * 2 for key, column in inputs.items()}
+    whole = {key: convert(column) for key, column in twice.items()}
+    assert module.compute(**whole, **options) == close(module.compute(**twice, **options))
+    assert module.compute(**ragged, **options) == close(expected)
+
+
+def test_c44_tensors_that_need_a_gradient(name, case):
+    inputs, options, expected = case
+    tensors = {
+        key: [torch.tensor(entry, requires_grad=True) if key == "predictions" else entry for entry in column]
+        for key, column in inputs.items()
+    }
+    assert metrics.load(name).compute(**tensors, **options) == close(expected)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"references": ["pos", "neg", "pos"]}, r"'pos' in row 0.*references=\[0, 1\].*label2id"),
-        ({"references": ["1", "0", "1"]}, "'1' in row 0"),
-        ({"references": [1, 0.9, 1]}, "0.9 in row 1"),
-        ({"references": np.array([0.9, 0.2, 1.0])}, "row 0"),
-        ({"references": [1, None, 1]}, "None in row 1"),
+        ({"references": ["pos", "neg", "pos"]}, r"references\[0\] is 'pos'.*references=\[0, 1\].*label2id"),
+        ({"references": ["1", "0", "1"]}, r"references\[0\] is '1'"),
+        ({"references": [1, 0.9, 1]}, r"references\[1\] is 0\.9"),
+        ({"references": np.array([0.9, 0.2, 1.0])}, r"references\[0\] is 0\.9"),
+        ({"references": [1, None, 1]}, r"references\[1\] is None"),
         ({"references": [1, 0]}, "'predictions': 3, 'perturbed': 3, 'references': 2"),
         ({"references": [1, 0, 2]}, "Label 2 in row 2.*0 to 1"),
         ({"predictions": None}, "missing: predictions"),
         ({"perturbed": [[[2.0, 1.0]], [], []]}, r"\[0, 0\] is \[2.0, 1.0\]"),
-        ({"perturbed": [[], [[0.5, None]], []]}, r"\[1, 0\] is \[0.5, nan\]"),
+        ({"perturbed": [[], [[0.5, None]], []]}, r"perturbed\[1\]\[0\]\[1\] is None"),
+        ({"perturbed": [[], [["0.5", "0.5"]], []]}, r"perturbed\[1\]\[0\]\[0\] is '0.5'"),
+        ({"perturbed": [[], [0.5, 0.5], []]}, r"perturbed\[1\]\[0\] is 0.5; give a list"),
         ({"perturbed": [[[0.2, 0.3, 0.5]], [], []]}, r"classes differ: \[2, 3\]"),
         ({"perturbed": [[], [], []]}, "None of the 3 texts"),
         ({"definition": "aopc"}, "'aopc'; there are accuracy_drop, prob_drop"),
@@ -123,18 +153,27 @@ def test_c44_bad_input_is_named(change, message):
     assert module.compute(**INPUTS)["n_total"] == 3
 
 
-@pytest.mark.parametrize("name", metrics.NAMES)
-def test_c45_one_by_one_is_the_same_as_batches(name):
+ONE = {"predictions": "prediction", "references": "reference"}
+
+
+def test_c45_one_by_one_is_the_same_as_batches(name, all_cases):
     module = metrics.load(name)
-    at_once = module.compute(**INPUTS)
-    for prediction, perturbed, reference in zip(*INPUTS.values(), strict=True):
-        module.add(prediction=prediction, perturbed=perturbed, reference=reference)
-    assert module.compute() == at_once
-    for part in (slice(0, 2), slice(2, 3)):
-        module.add_batch(**{key: column[part] for key, column in INPUTS.items()})
-    assert module.compute() == at_once
+    for inputs, options, _ in all_cases(name):
+        at_once = module.compute(**inputs, **options)
+        for row in range(3):
+            module.add(**{ONE.get(key, key): column[row] for key, column in inputs.items()})
+        assert module.compute(**options) == at_once
+        for part in (slice(0, 2), slice(2, 3)):
+            module.add_batch(**{key: column[part] for key, column in inputs.items()})
+        assert module.compute(**options) == at_once
+
+
+def test_c45_one_text_is_checked_as_a_batch_is():
+    module = metrics.load("aopc")
     with pytest.raises(InputError, match=r"0\.9"):
         module.add(prediction=[0.5, 0.5], perturbed=[], reference=0.9)
+    with pytest.raises(InputError, match="missing: references"):
+        module.add(prediction=[0.5, 0.5], perturbed=[])
 
 
 def test_c46_skipped_texts_are_counted():
@@ -144,34 +183,96 @@ def test_c46_skipped_texts_are_counted():
     assert result["prob_drop@5"] == pytest.approx(0.3)
 
 
+def test_c46_no_text_that_can_be_scored(name, case):
+    inputs, options, expected = case
+    module = metrics.load(name)
+    with pytest.raises(InputError, match=r"None of the 1 texts can be scored.*'no words': 1"):
+        module.compute(**{key: column[2:] for key, column in inputs.items()}, **options)
+    with pytest.raises(InputError, match="no texts"):
+        module.compute(**{key: [] for key in inputs}, **options)
+    assert module.compute(**inputs, **options) == close(expected)
+
+
 def test_combines_with_other_modules():
-    both = evaluate.combine([metrics.load(name) for name in metrics.NAMES])
+    both = evaluate.combine([metrics.load(name) for name in ("aopc", "post_hoc_accuracy")])
     assert {"accuracy_drop@1", "posthoc_gold@1"} <= set(both.compute(**INPUTS))
 
 
+def test_comprehensiveness_and_sufficiency_combine_and_need_no_references():
+    both = evaluate.combine([metrics.load(name) for name in ("comprehensiveness", "sufficiency")])
+    both.add_batch(predictions=[[0.1, 0.9]], perturbed=[[[0.4, 0.6]] * 5], kept=[[[0.2, 0.8]] * 5], references=[0])
+    result = both.compute()
+    assert result["comprehensiveness@0.01"] == result["aopc_comprehensiveness"] == pytest.approx(0.3)
+    assert result["sufficiency@0.5"] == result["aopc_sufficiency"] == pytest.approx(0.1)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of evaluate's widget
+def test_the_space_app_computes_what_is_typed(name, case, monkeypatch):
+    """`gradio` as `launch_gradio_widget` calls it; a table of JSON comes in, and one row that is still empty."""
+    launched = []
+
+    class Interface:
+        def __init__(self, fn, article, **settings):
+            self.fn, self.article = fn, article
+
+        def launch(self):
+            launched.append(self)
+
+    anything = SimpleNamespace(Dataframe=lambda **settings: None, Textbox=lambda **settings: None)
+    monkeypatch.setitem(sys.modules, "gradio", SimpleNamespace(Interface=Interface, inputs=anything, outputs=anything))
+    monkeypatch.chdir(metrics.path(name))
+    monkeypatch.syspath_prepend(metrics.path(name))
+    runpy.run_path("app.py")
+    [interface] = launched
+    assert interface.article.strip().startswith("# Metric card for")
+    inputs, options, expected = case
+    typed = {
+        key: [json.dumps(v) if isinstance(v, list) else v for v in column] + [""] for key, column in inputs.items()
+    }
+    if "shares" in options:  # the app has no options, and these modules have five shares if none are given
+        with pytest.raises(InputError, match="2 entries for 5 shares"):
+            interface.fn(pd.DataFrame(typed))
+    else:
+        assert interface.fn(pd.DataFrame(typed)) == close(expected)
+
+
 def test_unknown_name():
-    with pytest.raises(InputError, match="'bleu'; there are aopc, post_hoc_accuracy"):
+    with pytest.raises(InputError, match="'bleu'; there are aopc, attention_entropy, auprc"):
         metrics.path("bleu")
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 COMPUTE = """
+import json
+import os
 import socket
 import time
 def refuse(*args): raise AssertionError("the network was used")
 socket.socket.connect = refuse
 from hf_vat import metrics
-started = time.perf_counter()
-modules = [metrics.load(name) for name in metrics.NAMES]
-assert time.perf_counter() - started < 5
-inputs = dict(predictions=[[0.1, 0.9], [0.8, 0.2]], perturbed=[[[0.6, 0.4]], []], references=[1, 0])
-for _ in range(50):
-    assert [list(module.compute(**inputs).values())[0] for module in modules] == [1.0, 0.0]
+for name, (inputs, options, expected) in json.loads(os.environ["CASES"]).items():
+    started = time.perf_counter()
+    module = metrics.load(name)
+    assert time.perf_counter() - started < 5
+    results = [module.compute(**inputs, **options) for _ in range(int(os.environ["REPEATS"]))]
+    for result in results:
+        assert result == results[0]
+        assert all(abs(result[key] - value) < 1e-9 for key, value in expected.items() if isinstance(value, float))
 print(metrics.__file__)
 """
 
 
-def test_c41_loads_offline_from_an_installed_wheel(tmp_path):
+@pytest.fixture
+def environment(tmp_path, all_cases):
+    return {
+        **os.environ,
+        **OFFLINE,
+        "HF_HOME": str(tmp_path / "cache"),
+        "CASES": json.dumps({name: all_cases(name)[0] for name in metrics.NAMES}),
+    }
+
+
+def test_c41_loads_offline_from_an_installed_wheel(tmp_path, environment):
     pytest.importorskip("hatchling", reason="building a wheel needs hatchling")
     root = Path(__file__).parents[2]
     target = tmp_path / "installed"
@@ -188,8 +289,8 @@ def test_c41_loads_offline_from_an_installed_wheel(tmp_path):
     )
     for name in metrics.NAMES:
         files = {file.name for file in (target / "hf_vat" / "metrics" / name).iterdir()}
-        assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
-    env = {**os.environ, **OFFLINE, "PYTHONPATH": str(target), "HF_HOME": str(tmp_path / "cache")}
+        assert {f"{name}.py", "README.md", "app.py", "requirements.txt", "tests.py"} <= files
+    env = {**environment, "PYTHONPATH": str(target), "REPEATS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", COMPUTE], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
@@ -209,8 +310,8 @@ assert [process.exitcode for process in processes] == [0] * 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork: four imports of torch would take a minute")
-def test_c42_processes_that_share_a_cache(tmp_path):
-    env = {**os.environ, **OFFLINE, "HF_HOME": str(tmp_path)}
+def test_c42_processes_that_share_a_cache(tmp_path, environment):
+    env = {**environment, "REPEATS": "50"}
     done = subprocess.run([sys.executable, "-c", FOUR_PROCESSES], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("*.arrow*"))

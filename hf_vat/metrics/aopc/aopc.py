@@ -1,10 +1,11 @@
 """AOPC as an `evaluate` module: how much a classifier loses when the words ranked highest are deleted."""
 
 import evaluate
+from datasets import Features, Sequence
 
 from hf_vat.errors import InputError
 from hf_vat.faithfulness import scores
-from hf_vat.metrics import base
+from hf_vat.metrics import base, perturbation
 
 _DESCRIPTION = """
 AOPC measures whether an explanation ranks the words first that a classifier needs: the words ranked highest are deleted
@@ -73,7 +74,7 @@ _DEFINITIONS = {
 }
 
 
-class Aopc(base.PerturbationMetric):
+class Aopc(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
@@ -81,12 +82,18 @@ class Aopc(base.PerturbationMetric):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=base.FEATURES,
+            features=Features(
+                {
+                    "predictions": base.NUMBERS,
+                    "perturbed": Sequence(base.NUMBERS),
+                    "references": base.CLASS_ID,
+                }
+            ),
         )
 
     def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
-        score = self.choose(_DEFINITIONS, definition)
-        values, counts = self.average(score, predictions, perturbed, references, ks)
+        score = base.choose(_DEFINITIONS, definition)
+        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks)
         ks = counts["ks"]
         if not definition.startswith("area"):
             result = {f"{definition}@{k}": float(value) for k, value in zip(ks, values, strict=True)}

@@ -1,9 +1,10 @@
 """Post-hoc accuracy as an `evaluate` module: what a classifier predicts from the words ranked highest alone."""
 
 import evaluate
+from datasets import Features, Sequence
 
 from hf_vat.faithfulness import scores
-from hf_vat.metrics import base
+from hf_vat.metrics import base, perturbation
 
 _DESCRIPTION = """
 Post-hoc accuracy measures whether the words that an explanation ranks highest are enough for a classifier: it reads
@@ -67,7 +68,7 @@ _DEFINITIONS = {
 }
 
 
-class PostHocAccuracy(base.PerturbationMetric):
+class PostHocAccuracy(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
@@ -75,11 +76,17 @@ class PostHocAccuracy(base.PerturbationMetric):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=base.FEATURES,
+            features=Features(
+                {
+                    "predictions": base.NUMBERS,
+                    "perturbed": Sequence(base.NUMBERS),
+                    "references": base.CLASS_ID,
+                }
+            ),
         )
 
     def _compute(self, predictions, perturbed, references, definition="gold", ks=None):
-        score = self.choose(_DEFINITIONS, definition)
-        values, counts = self.average(score, predictions, perturbed, references, ks)
+        score = base.choose(_DEFINITIONS, definition)
+        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks)
         result = {f"posthoc_{definition}@{k}": float(value) for k, value in zip(counts["ks"], values, strict=True)}
         return {**result, "definition": definition, **counts}

@@ -1,0 +1,71 @@
+"""What the `evaluate` modules of perturbed texts share: means over texts of ragged class probabilities.
+
+`full` has the class probabilities of each full text, and `perturbed` a list of them for each text: one entry for every
+number of words k, or for every share of words. It is empty for a text without words, which is skipped and counted.
+"""
+
+import numpy as np
+
+from hf_vat.errors import InputError
+from hf_vat.metrics import base
+
+
+def average_at_ks(score, full, perturbed, references, ks) -> tuple[np.ndarray, dict]:
+    """Mean over texts, and what the result says about it.
+
+    Args:
+        score: function of `full` [N, C], `perturbed` [N, K, C] and `labels` [N].
+        ks: numbers of words of the entries; 1, 2, 3, ... if None. A text with fewer entries keeps its last one.
+    """
+    sizes = [len(entries) for entries in perturbed]
+    numbers = np.asarray(range(1, max(sizes) + 1) if ks is None else ks)
+    ks = numbers.tolist()
+    if (
+        numbers.ndim != 1
+        or max(sizes) > len(ks)
+        or any(not isinstance(k, int) or k < 1 for k in ks)
+        or sorted(set(ks)) != ks
+    ):
+        raise InputError(
+            f"ks is {ks}, and a text has {max(sizes)} entries in perturbed; give one number of words from 1 for each "
+            "entry, in ascending order."
+        )
+    rows, counts = base.select(perturbed, "no words")
+    filled = [[*entries, *entries[-1:] * (len(ks) - len(entries))] for entries in perturbed]
+    values = _score(lambda *arrays: score(*arrays, references), full, filled, len(ks))
+    clamped = {f"n_clamped@{k}": sum(sizes[row] <= place for row in rows) for place, k in enumerate(ks)}
+    return values[rows].mean(0), {"scale": "probability", "ks": ks, **counts, **clamped}
+
+
+def average_at_shares(score, full, perturbed, shares, name: str) -> tuple[np.ndarray, dict]:
+    """Mean over texts for each share, and what the result says about it.
+
+    Args:
+        score: function of `full` [N, C] and `perturbed` [N, K, C].
+        shares: shares of words, in (0, 1], of the entries.
+        name: of the input `perturbed`, for errors.
+    """
+    numbers = np.asarray(shares)
+    shares = numbers.tolist()
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or not all(0 < share <= 1 for share in shares):
+        raise InputError(f"shares is {shares}; give shares of the words above 0 and at most 1, such as [0.2, 0.5].")
+    if len(set(shares)) < len(shares):
+        raise InputError(f"shares is {shares}; give different ones.")
+    for row, entries in enumerate(perturbed):
+        if entries and len(entries) != len(shares):
+            raise InputError(
+                f"{name}[{row}] has {len(entries)} entries for {len(shares)} shares, {shares}; give class "
+                "probabilities for each share, or none if the text has no words."
+            )
+    rows, counts = base.select(perturbed, "no words")
+    values = _score(score, full, perturbed, len(shares))
+    return values[rows].mean(0), {"scale": "probability", "shares": shares, **counts}
+
+
+def _score(score, full, perturbed, entries: int) -> np.ndarray:
+    # a text without words stands in with its full prediction, so that errors name the user's rows
+    filled = [row or [whole] * entries for whole, row in zip(full, perturbed, strict=True)]
+    classes = {len(row) for whole, rows in zip(full, filled, strict=True) for row in [whole, *rows]}
+    if len(classes) > 1:
+        raise InputError(f"Numbers of classes differ: {sorted(classes)}; give one probability for each class.")
+    return score(np.array(full, dtype=float), np.array(filled, dtype=float))
