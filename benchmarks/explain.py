@@ -130,6 +130,9 @@ def run_lime(forward, text, n) -> None:
     lacking = np.concatenate([[0], generator.integers(1, n + 1, SAMPLES - 1)])
     kept = torch.from_numpy(generator.random((SAMPLES, n)).argsort(1).argsort(1) >= lacking[:, None]).float()
 
+    def perturb(original, **kwargs):
+        yield from (row[None] for row in kept)
+
     def similarity(original, perturbed, interpretable, **kwargs):
         distance = 100 * (1 - torch.nn.functional.cosine_similarity(original, interpretable, eps=1e-12))
         return torch.exp(-(distance**2) / 25**2).sqrt()
@@ -138,7 +141,7 @@ def run_lime(forward, text, n) -> None:
         forward,
         SkLearnRidge(alpha=1.0),
         similarity_func=similarity,
-        perturb_func=lambda original, **kwargs: (row[None] for row in kept),
+        perturb_func=perturb,
         perturb_interpretable_space=True,
         from_interp_rep_transform=lambda sample, original, **kwargs: sample,
         to_interp_rep_transform=None,

@@ -21,7 +21,7 @@ from hf_vat.data import DataArguments
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
-from hf_vat.report import table, training_curves, write_report
+from hf_vat.report import Table, table, training_curves, write_report
 from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
 
 SYSTEMS = {
@@ -85,10 +85,8 @@ def main():
         "Which words decided? Movie reviews, BERT-ATT and BERT-VAT",
         {name: own[:50] for name, own in explanations.items()},
         settings=results["settings"] | {"seconds": results["seconds"]},
-        columns=columns,
-        rows=rows,
-        caption=caption,
-        curves=training_curves(logs),
+        tables=[Table("Results", columns, rows, caption)],
+        figures={"Training": training_curves(logs)},
     )
     print(f"\n{table(columns, rows)}\n\n{caption}\n")
     for explanation in explanations["VAT"][:3]:

@@ -1,6 +1,7 @@
 """What every command line does the same way: strict parsing, errors a user can act on, a clean end."""
 
 import gc
+import json
 import logging
 import os
 import sys
@@ -89,6 +90,43 @@ def load_classifier(name: str):
     if not tokenizer.is_fast:
         raise InputError(f"{name} has no fast tokenizer, which alone tells where in the text a token stands.")
     return model, tokenizer
+
+
+def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
+    """Explanation methods with their settings, from words such as `lime.n_samples=500`.
+
+    Raises:
+        InputError: if a method is named twice, or a word is none of a method's settings.
+    """
+    if len(set(methods)) < len(methods):
+        raise InputError(f"A method is named twice: {' '.join(methods)}.")
+    parsed: dict[str, dict] = {method: {} for method in methods}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        method, _, key = name.partition(".")
+        if method not in parsed or not key or not value:
+            raise InputError(
+                f"The setting {setting!r} is not understood; write METHOD.NAME=VALUE with one of the methods "
+                f"{', '.join(methods)}, for example lime.n_samples=500."
+            )
+        try:
+            parsed[method][key] = json.loads(value)
+        except ValueError:
+            parsed[method][key] = value
+    return parsed
+
+
+def output_folder(option: str, name: str) -> Path:
+    """A folder that will be written to later; it is made now, so that no result is lost for want of it.
+
+    Raises:
+        InputError: if it cannot be a folder.
+    """
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option} {name}: the folder cannot be made ({error}); choose another.") from error
+    return Path(name)
 
 
 def output_file(option: str, name: str) -> Path:

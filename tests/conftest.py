@@ -20,6 +20,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertTokenizerFast, PreTrainedTokenizerFast, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig
+from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -115,6 +116,41 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"needs the data sets in {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def planted_classifier():
+    """A BERT with attention pooling that was trained from scratch on clean texts; its tokenizer and its data."""
+    vocabulary = planted_vocabulary()
+    tokenizer = planted_tokenizer(vocabulary)
+    splits = planted_evidence(2000, 1, 200)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = BertForVATClassification(
+            BertVATConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=64,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=128,
+                max_position_embeddings=32,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+                bottleneck="none",
+                initializer_range=0.1,
+            )
+        )
+        input_ids = torch.tensor(tokenizer(splits["train"]["text"][:])["input_ids"])
+        labels = torch.tensor(splits["train"]["label"][:])
+        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+        model.train()
+        for _ in range(4):
+            for rows in torch.randperm(len(labels)).split(64):
+                model(input_ids=input_ids[rows], labels=labels[rows]).loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+    return model.eval(), tokenizer, splits
 
 
 # The stub of the hand-worked cases: P(pos) = sigmoid(sum of word weights)

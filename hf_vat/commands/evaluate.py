@@ -1,83 +1,80 @@
-"""Measure how faithful a model's explanations are, beside random rankings.
+"""Compare explanation methods on one classifier and data set, beside random rankings.
 
-    python examples/evaluate_explanations.py --explainer runs/quickstart/VAT --scorer runs/quickstart/base \
-        --test_file test.csv --ks 1 3 5 10 --output_file faithfulness.json
+    hf-vat evaluate --model runs/quickstart/VAT --methods attention integrated_gradients lime shapley \
+        --settings lime.n_samples=500 --test_file test.csv --output_dir runs/comparison
 
-The explainer ranks the words; the scorer is the model whose predictions are watched while words are taken away. The VAT
-paper takes BERT-base as scorer; by default the explainer scores itself.
+Prints each method's faithfulness with a bootstrap interval and its seconds per text, and writes a page, curves, JSON and
+CSV. The scorer is the model whose predictions are watched while words are taken away; the VAT paper takes BERT-base, by
+default the model scores itself. After an interruption the same command goes on where it stopped.
 """
 
-import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, output_file, parse_arguments, run
-from hf_vat.data import DataArguments, load_text_classification
+from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.comparison import compare_explainers
+from hf_vat.data import DataArguments, load_labelled_texts
 from hf_vat.errors import InputError
-from hf_vat.explanations import explain
-from hf_vat.faithfulness import DEFINITIONS, Faithfulness
-from hf_vat.report import table
+from hf_vat.explanations import METHODS
+from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 
 
 @dataclass
 class EvaluateArguments:
-    explainer: str = field(metadata={"help": "Model that ranks the words: a folder or a Hub id."})
-    scorer: str | None = field(default=None, metadata={"help": "Model that is asked; the explainer by default."})
-    method: str = field(default="attention", metadata={"help": "How words are scored: attention or random."})
-    ks: list[int] = field(default_factory=lambda: [1, 3, 5, 10], metadata={"help": "Numbers of words, e.g. 1 5 10."})
-    random_seeds: int = field(default=5, metadata={"help": "Number of seeds of the random baseline."})
-    batch_size: int = field(default=32, metadata={"help": "Texts per forward pass."})
-    output_file: str | None = field(default=None, metadata={"help": "Also write the results to this JSON file."})
+    model: str = field(metadata={"help": "Classifier that is explained: a folder or a Hub id."})
+    methods: list[str] = field(
+        default_factory=lambda: ["attention"], metadata={"help": f"One or more of {', '.join(METHODS)}."}
+    )
+    settings: list[str] = field(
+        default_factory=list, metadata={"help": "Settings of methods, e.g. lime.n_samples=500 shapley.exact=true."}
+    )
+    scorer: str | None = field(default=None, metadata={"help": "Classifier that is asked; the model by default."})
+    ks: list[int] = field(
+        default_factory=lambda: list(range(1, 11)), metadata={"help": "Numbers of words, e.g. 1 5 10."}
+    )
+    shares: list[float] = field(
+        default_factory=lambda: list(ERASER_SHARES), metadata={"help": "Shares of words, e.g. 0.1 0.5."}
+    )
+    operator: str = field(
+        default="delete", metadata={"help": "How the scorer's words are taken out.", "choices": list(OPERATORS)}
+    )
+    random_seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
+    batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
+    seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
+    output_dir: str | None = field(default=None, metadata={"help": "Write page, curves, JSON and CSV to this folder."})
 
 
 def main():
     args, data_args = parse_arguments((EvaluateArguments, DataArguments), __doc__)
-    if args.random_seeds < 1:
-        raise InputError(f"--random_seeds is {args.random_seeds}; it must be at least 1.")
     if not is_main_process():
         return
-    output = args.output_file and output_file("--output_file", args.output_file)
-    explainer, tokenizer = load_classifier(args.explainer)
-    scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (explainer, tokenizer)
-    if explainer.config.id2label != scorer.config.id2label:
+    methods = method_settings(args.methods, args.settings)
+    folder = args.output_dir and output_folder("--output_dir", args.output_dir)
+    model, tokenizer = load_classifier(args.model)
+    scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (None, None)
+    if scorer is not None and model.config.id2label != scorer.config.id2label:
         raise InputError(
-            f"Explainer and scorer have different classes: {explainer.config.id2label} and {scorer.config.id2label}."
+            f"Model and scorer have different classes: {model.config.id2label} and {scorer.config.id2label}."
         )
-    names = [scorer.config.id2label[label] for label in range(scorer.config.num_labels)]
-    splits = load_text_classification(data_args, names)
-    rows = splits["test"] if "test" in splits else next(iter(splits.values()))
-    texts, labels = rows["text"][:], rows["label"][:]
-
-    explanations = explain(explainer, tokenizer, texts, method=args.method, batch_size=args.batch_size, progress=True)
-    faithfulness = Faithfulness(
-        scorer,
-        scorer_tokenizer,
+    texts, labels = load_labelled_texts(data_args, model)
+    comparison = compare_explainers(
+        model,
+        tokenizer,
         texts,
         labels,
-        seen=[explanation.seen for explanation in explanations],
+        methods,
+        scorer=scorer,
+        scorer_tokenizer=scorer_tokenizer,
         ks=args.ks,
+        shares=args.shares,
+        operator=args.operator,
+        random_seeds=args.random_seeds,
         batch_size=args.batch_size,
-        scorer_name=args.scorer or args.explainer,
-        progress="scorer",
+        seed=args.seed,
+        save_to=folder and folder / "explanations",
+        progress=True,
     )
-    measured = faithfulness.measure([explanation.scores for explanation in explanations], args.explainer).to_dict()
-    random = faithfulness.random(range(args.random_seeds)).to_dict()
-
-    rows = [
-        [f"{score}@{k}", f"{100 * measured[f'{score}@{k}']:.2f}", _with_sd(random[f"{score}@{k}"])]
-        for score in DEFINITIONS
-        for k in args.ks
-    ]
-    print(table([f"percent, n = {measured['n_scored']}", args.method, f"random ({args.random_seeds} seeds)"], rows))
-    print(f"\nscorer {measured['scorer']}: accuracy {100 * measured['accuracy']:.2f}")
-    if output:
-        text = json.dumps({args.method: measured, "random": random}, ensure_ascii=False, indent=2)
-        output.write_text(text, encoding="utf-8")
-
-
-def _with_sd(baseline: dict) -> str:
-    sd = "" if baseline["sd"] is None else f" ± {100 * baseline['sd']:.2f}"
-    return f"{100 * baseline['mean']:.2f}{sd}"
-
-
-if __name__ == "__main__":
-    run(main)
+    setup = comparison.setup
+    print(f"scorer {setup['scorer']}: accuracy {100 * setup['accuracy']:.1f}\n\n{comparison}")
+    if folder:
+        print(f"\nPage: {comparison.write(folder, f'Explanations of {Path(args.model).name} compared')}")

@@ -1,14 +1,14 @@
 """Fine-tune a BERT classifier with attention that is trained to explain (VAT), and save it.
 
-    python examples/train_vat.py --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
-    torchrun --nproc_per_node 2 examples/train_vat.py --train_file train.csv --test_file test.csv --output_dir runs/mine
+    hf-vat train --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
+    torchrun --nproc_per_node 2 -m hf_vat.commands train --train_file train.csv --test_file test.csv --output_dir runs/mine
 
 It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
 (docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first`
 BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
 """
 
-from hf_vat.cli import parse_arguments, run
+from hf_vat.cli import parse_arguments
 from hf_vat.data import DataArguments
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
 
@@ -34,7 +34,3 @@ def main():
     if trainer.is_world_process_zero():
         results = {name: value for name, value in trainer.state.log_history[-1].items() if "accuracy" in name}
         print(f"Saved in {training_args.output_dir}; {results or 'no test data'}")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -134,6 +134,18 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
     return splits
 
 
+def load_labelled_texts(args: DataArguments, model) -> tuple[list[str], list[int]]:
+    """The texts and class ids of the test split, or of the only one that there is, with the classes of a model.
+
+    Raises:
+        InputError: see [`load_text_classification`].
+    """
+    names = [model.config.id2label[label] for label in range(model.config.num_labels)]
+    splits = load_text_classification(args, names)
+    rows = splits["test"] if "test" in splits else next(iter(splits.values()))
+    return rows["text"][:], rows["label"][:]
+
+
 def _check_arguments(args: DataArguments) -> None:
     files = [args.train_file, args.validation_file, args.test_file]
     if (args.dataset_name is None) == (not any(files)):

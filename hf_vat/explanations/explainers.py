@@ -97,7 +97,7 @@ def explain(
         ImportError: if the method needs a package that is not installed.
     """
     texts = check_texts(texts)
-    settings = _check_settings(method, settings)
+    settings = check_settings(method, **settings)
     names = _class_names(model)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
     golds = _check_labels("gold", [None] * len(texts) if gold is None else gold, texts, names)
@@ -128,7 +128,14 @@ def explain(
             analysis = _analyse(
                 model, tokenizer, encoded[window], targets[window], method, settings, batch_size, seed, bar
             )
-            results = METHODS[method].scores(analysis)
+            try:
+                results = METHODS[method].scores(analysis)
+            except KeyboardInterrupt as interrupt:
+                if store is None:
+                    raise
+                raise KeyboardInterrupt(
+                    f"Stopped: {len(explanations)} of {len(texts)} explanations are in {save_to}; the same call goes on."
+                ) from interrupt
             seconds = (time.perf_counter() - started) / len(analysis.texts)
             made = [
                 Explanation(
@@ -158,6 +165,26 @@ def explain(
     if method == "integrated_gradients":
         gradients.warn_of_gaps(explanations)
     return explanations
+
+
+def check_settings(method: str, **given) -> dict:
+    """All settings of a method, with default values for those not given.
+
+    Raises:
+        InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
+    """
+    if method not in METHODS:
+        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
+    defaults = METHODS[method].settings
+    for name, value in given.items():
+        if name not in defaults:
+            allowed = ", ".join(defaults) or "no settings"
+            raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
+        if type(value) is not type(defaults[name]):
+            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise InputError(f"{name} is {value}; it must be at least 1.")
+    return {**defaults, **given}
 
 
 @dataclass(frozen=True)
@@ -283,21 +310,6 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
         seed,
         bar,
     )
-
-
-def _check_settings(method: str, given: dict) -> dict:
-    if method not in METHODS:
-        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
-    defaults = METHODS[method].settings
-    for name, value in given.items():
-        if name not in defaults:
-            allowed = ", ".join(defaults) or "no settings"
-            raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
-        if type(value) is not type(defaults[name]):
-            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise InputError(f"{name} is {value}; it must be at least 1.")
-    return {**defaults, **given}
 
 
 def _class_names(model) -> list[str]:

@@ -140,7 +140,7 @@ class Faithfulness:
         progress: str | None = None,
     ):
         texts = check_texts(texts)
-        _check_inputs(scorer, texts, labels, ks, shares)
+        _check_inputs(scorer, texts, labels, ks, shares, batch_size)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = tuple(int(k) for k in ks)
         self.shares = tuple(float(share) for share in shares)
@@ -283,7 +283,7 @@ def _count(share: float, words: int) -> int:
     return max(1, ceil(share * words - 1e-9))  # 0.1 · 30 is a little above 3
 
 
-def _check_inputs(scorer, texts, labels, ks, shares) -> None:
+def _check_inputs(scorer, texts, labels, ks, shares, batch_size) -> None:
     if not texts:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
     if len(labels) != len(texts):
@@ -298,6 +298,8 @@ def _check_inputs(scorer, texts, labels, ks, shares) -> None:
     numbers = np.asarray(ks)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
         raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
     for share in shares:
         if not 0 < share <= 1:
             raise InputError(f"shares has {share}; give shares of the words above 0 and at most 1, such as 0.2.")

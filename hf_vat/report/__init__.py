@@ -1,7 +1,9 @@
-"""Pages, terminal output and plots of explanations and training runs."""
+"""Pages, terminal output and plots of explanations, comparisons and training runs."""
 
 from .html import heatmap, page, write_report
-from .plots import training_curves
-from .terminal import table
+from .tables import Table, table
+from .terminal import side_by_side
+from .top_k_plot import top_k_curves
+from .training_plot import training_curves
 
-__all__ = ["heatmap", "page", "table", "training_curves", "write_report"]
+__all__ = ["Table", "heatmap", "page", "side_by_side", "table", "top_k_curves", "training_curves", "write_report"]

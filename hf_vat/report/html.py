@@ -1,11 +1,13 @@
 """HTML pages that stand alone: no script, no network, light and dark, readable in print.
 
-Every string goes through Jinja's autoescape, so texts and names appear as typed.
+Every string goes through autoescape (Jinja's in the templates, MarkupSafe's here), so texts and names appear as typed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from math import isclose
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,16 +17,10 @@ from markupsafe import Markup
 
 from hf_vat.errors import InputError
 
+from .tables import Table
+
 if TYPE_CHECKING:
     from hf_vat.explanations import Explanation
-
-_templates = Environment(
-    loader=PackageLoader("hf_vat.report"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 
 
 def heatmap(explanation: Explanation) -> Markup:
@@ -37,42 +33,43 @@ def page(
     runs: Mapping[str, Sequence[Explanation]],
     *,
     settings: Mapping[str, object] | None = None,
-    columns: Sequence[str] = (),
-    rows: Sequence[Sequence[str]] = (),
-    caption: str = "",
-    curves: str = "",
+    tables: Sequence[Table] = (),
+    figures: Mapping[str, str] | None = None,
+    rationales: Sequence[Sequence[int]] | None = None,
 ) -> str:
-    """A page with the heatmaps of one or several models for the same texts.
+    """A page with the heatmaps of one or several models, or methods, for the same texts.
 
-    With gold labels, readers can show only the texts that were classified right or wrong.
+    Explanations of one text by several methods stand under each other, word under word, below one prediction; those of
+    other models below their own. With gold labels, readers can show only the texts that were classified right or wrong.
 
     Args:
         title: heading of the page.
-        runs: for each model, by the name to show, its explanations; all of the same texts in the same order.
+        runs: for each model or method, by the name to show, its explanations; all of the same texts in the same order.
         settings: names and values for the head of the page.
-        columns: column names of a table of results; no table is shown without them.
-        rows: cells of the table, as they shall be read.
-        caption: what the table holds.
-        curves: an SVG element such as [`training_curves`] returns. It is inserted as it is: don't pass SVG of others.
+        tables: tables of results.
+        figures: for each heading an SVG element such as [`top_k_curves`] returns. It is inserted as it is: don't pass
+            SVG of others.
+        rationales: for each text a flag, 0 or 1, for each of its words: evidence that people marked, or that was
+            planted. These words are underlined.
 
     Raises:
-        InputError: if the explanations of the runs are not of the same texts, or a row has another number of cells
-            than there are columns.
+        InputError: if the explanations of the runs are not of the same texts, or the rationales do not have a flag for
+            each word.
     """
-    for row in rows:
-        if len(row) != len(columns):
-            raise InputError(f"A row of the table has {len(row)} cells for {len(columns)} columns: {list(row)}.")
+    names = {
+        signed: [name for name, run in runs.items() if _signed(run) == signed and any(own.words for own in run)]
+        for signed in (False, True)
+    }
     return _templates.get_template("page.html").render(
         title=title,
         runs=len(runs),
-        examples=_by_text(runs),
-        signed=any(score < 0 for run in runs.values() for explanation in run for score in explanation.scores),
+        cards=_cards(runs, rationales),
+        names=names,
         unseen=any(not all(explanation.seen) for run in runs.values() for explanation in run),
+        marked=rationales is not None,
         settings=settings or {},
-        columns=columns,
-        rows=rows,
-        caption=caption,
-        curves=Markup(curves),
+        tables=tables,
+        figures={heading: Markup(svg) for heading, svg in (figures or {}).items()},
     )
 
 
@@ -89,25 +86,89 @@ def write(path: str | PathLike, text: str) -> Path:
     return path
 
 
-class _Example(NamedTuple):
-    """The explanations of one text, by run; the verdict is "right" if every run is."""
+class _Card(NamedTuple):
+    """One text: its explanations by run, grouped by the prediction they explain; "right" if every model is."""
 
     verdict: str
-    explanations: dict[str, Explanation]
+    groups: list[dict[str, Explanation]]
+    rationale: Sequence[int] | None
 
 
-def _by_text(runs: Mapping[str, Sequence[Explanation]]) -> list[_Example]:
+def _cards(runs: Mapping[str, Sequence[Explanation]], rationales: Sequence[Sequence[int]] | None) -> list[_Card]:
     texts = {name: [explanation.text for explanation in explanations] for name, explanations in runs.items()}
     first = next(iter(texts), None)
     for name in texts:
         if texts[name] != texts[first]:
             raise InputError(
                 f"{name!r} and {first!r} explain different texts ({len(texts[name])} and {len(texts[first])}); "
-                "explain the same list of texts, in the same order, with every model."
+                "explain the same list of texts, in the same order, with every model and method."
             )
-    examples = []
-    for explanations in zip(*runs.values(), strict=True):
+    count = len(texts[first]) if texts else 0
+    if rationales is not None and len(rationales) != count:
+        raise InputError(f"{len(rationales)} rationales for {count} texts; give one per text.")
+    cards = []
+    for position, explanations in enumerate(zip(*runs.values(), strict=True)):
+        rationale = None if rationales is None else _check_rationale(rationales[position], explanations, position)
+        groups: list[dict[str, Explanation]] = []
+        for name, explanation in zip(runs, explanations, strict=True):
+            for group in groups:
+                if _same_headline(explanation, next(iter(group.values()))):
+                    group[name] = explanation
+                    break
+            else:
+                groups.append({name: explanation})
         verdicts = {explanation.correct for explanation in explanations}
         verdict = "wrong" if False in verdicts else "right" if verdicts == {True} else "unknown"
-        examples.append(_Example(verdict, dict(zip(runs, explanations, strict=True))))
-    return examples
+        cards.append(_Card(verdict, groups, rationale))
+    return cards
+
+
+def _check_rationale(rationale: Sequence[int], explanations: Sequence[Explanation], text: int) -> Sequence[int]:
+    for explanation in explanations:
+        if len(rationale) != len(explanation.words):
+            raise InputError(
+                f"The rationale of text {text} has {len(rationale)} flags for {len(explanation.words)} words; give one "
+                "per word."
+            )
+    for flag in rationale:
+        if flag not in (0, 1):
+            raise InputError(f"The rationale of text {text} has the flag {flag!r}; flags are 0 or 1.")
+    return rationale
+
+
+def _same_headline(one: Explanation, other: Explanation) -> bool:
+    # The last digits of a probability depend on the batch that a text was in, which differs by method.
+    return (
+        (one.model, one.label_names, one.prediction, one.target, one.gold, one.truncated)
+        == (other.model, other.label_names, other.prediction, other.target, other.gold, other.truncated)
+    ) and all(isclose(*pair, abs_tol=1e-3) for pair in zip(one.probabilities, other.probabilities, strict=True))
+
+
+def _signed(explanations: Sequence[Explanation]) -> bool:
+    return any(score < 0 for explanation in explanations for score in explanation.scores)
+
+
+_WORD = Markup('{}<{}{}{} title="{}">{}</{}>')
+
+
+def _words(explanation: Explanation, rationale: Sequence[int] | None) -> Markup:
+    """The text with each word in an element: `u` for evidence, else `b`. A page has 100,000s of them, so they are short."""
+    parts = []
+    for segment, marked in zip(explanation.segments(), repeat(0) if rationale is None else rationale, strict=False):
+        tag = "u" if marked else "b"
+        kind = " class=hfv-unseen" if not segment.seen else " class=hfv-low" if segment.strength < 0 else ""
+        shade = f"{abs(segment.strength):.2f}"
+        style = "" if shade == "0.00" else Markup(f' style="--s:{shade}"')
+        score = f"{segment.score:.3g}" if segment.seen else "not seen by the model"
+        parts.append(_WORD.format(segment.before, tag, Markup(kind), style, score, segment.word, tag))
+    return Markup("").join(parts)
+
+
+_templates = Environment(
+    loader=PackageLoader("hf_vat.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.filters["words"] = _words

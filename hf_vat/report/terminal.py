@@ -1,4 +1,4 @@
-"""Explanations and tables as lines of text, with or without ANSI colours."""
+"""Explanations as lines of text, with or without ANSI colours."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
     """The prediction, the text with its words shaded by score, and the `top` words with their scores."""
     segments = list(explanation.segments())
-    body = "".join(_clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in segments)
-    lines = [_headline(explanation), *body.strip().splitlines()]
+    lines = [_headline(explanation, (explanation.method, explanation.model))]
+    lines += _shaded(explanation, color).strip().splitlines()
     if not segments:
         lines.append("(the text has no words)")
     if explanation.tied:
@@ -38,35 +38,63 @@ def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
     return "\n".join(lines)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A text table with aligned columns: the first to the left, all others, usually numbers, to the right.
+def side_by_side(explanations: Sequence[Explanation], color: bool = True, top: int = 5) -> str:
+    """One text explained by several methods: the prediction, then a line for each method.
+
+    The line shows the text with its words shaded by score; without colour the `top` words with their scores, and the
+    text once above them.
+
+    Args:
+        explanations: of one text and one model.
+        color: shade each word by its score with ANSI codes.
+        top: number of words to list without colour.
 
     Raises:
-        InputError: if a row has another number of cells than there are columns.
+        InputError: if there is no explanation, or they are of different texts.
     """
-    for row in rows:
-        if len(row) != len(columns):
-            raise InputError(f"A row of the table has {len(row)} cells for {len(columns)} columns: {list(row)}.")
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    lines = [columns, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    if not explanations:
+        raise InputError("There is no explanation to show; give one or more of the same text.")
+    first = explanations[0]
+    for explanation in explanations:
+        if explanation.text != first.text:
+            raise InputError(
+                f"The explanations are of different texts, {first.text[:40]!r} and {explanation.text[:40]!r}; "
+                "give explanations of one text."
+            )
+    lines = [_headline(first, (first.model,))]
+    if not color:
+        lines += _clean(first.text).strip().splitlines()
+    names = [_clean(explanation.method) for explanation in explanations]
+    width = max(map(len, names))
+    for name, explanation in zip(names, explanations, strict=True):
+        lines.append(f"{name.ljust(width)}  {_line(explanation, color, top)}")
+    return "\n".join(lines)
 
 
-def _headline(explanation: Explanation) -> str:
+def _headline(explanation: Explanation, sources: Sequence[str]) -> str:
     names = explanation.label_names
     parts = [f"{names[explanation.prediction]} ({explanation.probabilities[explanation.prediction]:.3f})"]
     if explanation.gold is not None:
         parts.append("right" if explanation.correct else f"WRONG, gold is {names[explanation.gold]}")
     if explanation.target != explanation.prediction:
         parts.append(f"explained class {names[explanation.target]}")
-    parts += [explanation.method, explanation.model]
-    return _clean(" | ".join(part for part in parts if part))
+    return _clean(" | ".join(part for part in (*parts, *sources) if part))
+
+
+def _line(explanation: Explanation, color: bool, top: int) -> str:
+    if not explanation.words:
+        return "(the text has no words)"
+    if explanation.tied:
+        return "(all words tie)"
+    if color:
+        return " ".join(_shaded(explanation, color).split("\n")).strip()
+    return _list(sorted(explanation.segments(), key=lambda segment: -segment.score)[:top])
+
+
+def _shaded(explanation: Explanation, color: bool) -> str:
+    return "".join(
+        _clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in explanation.segments()
+    )
 
 
 def _draw(word: str, strength: float, color: bool) -> str:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from hf_vat import BertForVATClassification, BertVATConfig
 from hf_vat.data.planted import PlantedVocabulary, planted_evidence, planted_tokenizer, planted_vocabulary
 from hf_vat.errors import InputError
 from hf_vat.inference import predict_probabilities
@@ -283,43 +282,8 @@ def test_vocabulary_sizes_out_of_range_are_named():
 # An explainer against the truth
 
 
-@pytest.fixture(scope="session")
-def trained():
-    """A BERT with attention pooling that was trained from scratch on clean texts; its tokenizer and its data."""
-    vocabulary = planted_vocabulary()
-    tokenizer = planted_tokenizer(vocabulary)
-    splits = planted_evidence(2000, 1, 200)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = BertForVATClassification(
-            BertVATConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=64,
-                num_hidden_layers=1,
-                num_attention_heads=2,
-                intermediate_size=128,
-                max_position_embeddings=32,
-                hidden_dropout_prob=0.0,
-                attention_probs_dropout_prob=0.0,
-                bottleneck="none",
-                initializer_range=0.1,
-            )
-        )
-        input_ids = torch.tensor(tokenizer(splits["train"]["text"][:])["input_ids"])
-        labels = torch.tensor(splits["train"]["label"][:])
-        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-        model.train()
-        for _ in range(4):
-            for rows in torch.randperm(len(labels)).split(64):
-                model(input_ids=input_ids[rows], labels=labels[rows]).loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-                optimizer.zero_grad()
-    return model.eval(), tokenizer, splits
-
-
-def test_deleting_words_one_by_one_finds_the_planted_ones(trained):
-    model, tokenizer, splits = trained
+def test_deleting_words_one_by_one_finds_the_planted_ones(planted_classifier):
+    model, tokenizer, splits = planted_classifier
     test = splits["test"]
     encoded = encode_words(tokenizer, test["text"][:], max_length=32)
     full = predict_probabilities(model, tokenizer, [text.input_ids for text in encoded])

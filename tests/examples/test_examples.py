@@ -15,7 +15,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, BertMod
 from transformers.utils import logging as transformers_logging
 
 from hf_vat.cli import run
-from hf_vat.faithfulness import DEFINITIONS
+from hf_vat.explanations import load_explanations
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
@@ -193,47 +193,61 @@ def test_c73_texts_that_are_numbers_are_explained_as_written(trained, script, tm
     assert [fields["words"] for fields in json.loads(scores.read_text())] == [["12"], ["007"]]
 
 
-# evaluate_explanations.py
+def test_explain_saves_as_it_goes_and_goes_on(trained, workspace, script, tmp_path):
+    options = ("--model", trained, "--test_file", workspace / "test.csv", "--method", "lime", "--settings")
+    options += ("n_samples=20", "operator=mask", "--save_to", tmp_path / "lime.jsonl")
+    code, out, err = script("explain", *options)
+    assert code == 0 and "lime" in err  # a progress bar
+    explanations = load_explanations(tmp_path / "lime.jsonl")
+    assert explanations[0].settings == {"n_samples": 20, "operator": "mask", "seed": 0} and len(explanations) == 8
+    code, again, _ = script("explain", *options)
+    assert code == 0 and again == out
+    refused(script("explain", *options, "--seed", 1), "lime.jsonl", "another call")
 
 
-def test_evaluate_explanations_prints_a_table_and_writes_the_numbers(trained, workspace, tmp_path):
-    file = tmp_path / "new" / "faithfulness.json"
+# compare_explainers.py
+
+
+def test_compare_explainers_prints_a_table_and_writes_the_report(trained, workspace, tmp_path):
+    folder = tmp_path / "new" / "comparison"
     finished = launch(
-        *(EXAMPLES / "evaluate_explanations.py", "--explainer", trained, "--test_file", workspace / "test.csv"),
-        *("--ks", 1, 3, "--random_seeds", 2, "--output_file", file),
+        *(EXAMPLES / "compare_explainers.py", "--model", trained, "--test_file", workspace / "test.csv"),
+        *("--methods", "attention", "lime", "--settings", "lime.n_samples=30", "--ks", 1, 3, "--random_seeds", 2),
+        *("--output_dir", folder),
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
-    results = json.loads(file.read_text(encoding="utf-8"))
-    measured, random = results["attention"], results["random"]
-    rows = {line.split()[0]: line.split()[1:] for line in finished.stdout.splitlines() if "@" in line}
-    assert list(rows) == [f"{score}@{k}" for score in DEFINITIONS for k in (1, 3)]
-    for name, cells in rows.items():
-        numbers = [measured[name], random[name]["mean"], random[name]["sd"]]
-        assert [float(cell) for cell in cells if cell != "±"] == pytest.approx([100 * x for x in numbers], abs=0.006)
-    assert random["seeds"] == [0, 1] and measured["n_scored"] == 8
-    assert "percent, n = 8" in finished.stdout and f"accuracy {100 * measured['accuracy']:.2f}" in finished.stdout
+    report = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
+    assert report["n_scored"] == 8 and report["random_seeds"] == [0, 1]
+    assert report["methods"]["lime"]["settings"]["n_samples"] == 30
+    assert f"accuracy {100 * report['accuracy']:.1f}" in finished.stdout
+    rows = {line.split("  ")[0]: line for line in finished.stdout.splitlines()}
+    for score in ("prob_drop@3", "aopc_comprehensiveness"):
+        for method in ("attention", "lime", "random"):
+            assert f"{100 * report['methods'][method]['scores'][score]['mean']:.1f} [" in rows[score]
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+    assert {"report.html", "curves.png", "texts.csv", "explanations/lime.jsonl"} <= files
 
 
 def test_a_scorer_with_other_classes_is_refused(trained, script, make_model, tokenizer, workspace, tmp_path):
     make_model("vat", num_labels=3).save_pretrained(tmp_path / "three")
     tokenizer.save_pretrained(tmp_path / "three")
-    options = ("--explainer", trained, "--scorer", tmp_path / "three", "--test_file", workspace / "test.csv")
-    refused(script("evaluate_explanations", *options), "different classes", "LABEL_2")
+    options = ("--model", trained, "--scorer", tmp_path / "three", "--test_file", workspace / "test.csv")
+    refused(script("compare_explainers", *options), "different classes", "LABEL_2")
 
 
 # Bad input
 
 
-@pytest.mark.parametrize("name", ["train_vat", "explain", "evaluate_explanations"])
+@pytest.mark.parametrize("name", ["train_vat", "explain", "compare_explainers"])
 def test_help(script, name):
     code, out, err = script(name, "--help")
     assert code == 0 and err == ""
     assert "--test_file" in out and "--text_column" in out
 
 
-@pytest.mark.parametrize("name", ["train_vat", "explain", "evaluate_explanations"])
+@pytest.mark.parametrize("name", ["train_vat", "explain", "compare_explainers"])
 def test_a_misspelt_option_is_named(script, name):
-    refused(script(name, "--model", "m", "--explainer", "m", "--tset_file", "t.csv"), "--tset_file")
+    refused(script(name, "--model", "m", "--tset_file", "t.csv"), "--tset_file")
 
 
 def test_bad_input_in_a_process_of_its_own(training, tmp_path):
@@ -281,7 +295,7 @@ def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, tra
     named = ("row 3", "'mixed'", "known are negative, positive")
     refused(script("train_vat", *training, "--test_file", file), *named)
     refused(script("explain", "--model", trained, "--test_file", file), *named)
-    refused(script("evaluate_explanations", "--explainer", trained, "--test_file", file), *named)
+    refused(script("compare_explainers", "--model", trained, "--test_file", file), *named)
 
 
 def test_c30_settings_out_of_range_and_unknown_metrics(training, script, tmp_path):
@@ -306,24 +320,26 @@ def test_c15_a_diverged_loss_ends_with_1(training, script):
 @pytest.mark.parametrize(
     ("name", "options", "named"),
     [
-        ("explain", ("--text", "a", "--method", "guess"), ["'guess'", "'attention', 'random'"]),
+        ("explain", ("--text", "a", "--method", "guess"), ["'guess'", "'attention', 'mask'"]),
         ("explain", ("--text", "a", "--batch_size", 0), ["batch_size is 0"]),
         ("explain", ("--text", "a", "--test_file", "b.csv"), ["--text", "--test_file", "--dataset_name"]),
         ("explain", ("--text", "a", "--html", "."), ["--html . is a folder"]),
         ("explain", ("--text", "a", "--json", "/dev/null/a.json"), ["--json", "cannot be made"]),
         ("explain", (), ["--dataset_name", "--test_file", "--text"]),
-        ("evaluate_explanations", ("--ks", 0), ["ks", "[0]"]),
-        ("evaluate_explanations", ("--ks", "1,3"), ["--ks", "1,3"]),
-        ("evaluate_explanations", ("--random_seeds", 0), ["--random_seeds is 0"]),
-        ("evaluate_explanations", ("--batch_size", 0), ["batch_size is 0"]),
-        ("evaluate_explanations", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
-        ("evaluate_explanations", ("--output_file", "."), ["--output_file . is a folder"]),
+        ("compare_explainers", ("--ks", 0), ["ks", "[0]"]),
+        ("compare_explainers", ("--ks", "1,3"), ["--ks", "1,3"]),
+        ("compare_explainers", ("--random_seeds", 0), ["random_seeds is 0"]),
+        ("compare_explainers", ("--batch_size", 0), ["batch_size is 0"]),
+        ("compare_explainers", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
+        ("compare_explainers", ("--output_dir", "/dev/null/a"), ["--output_dir", "cannot be made"]),
+        ("compare_explainers", ("--methods", "lime", "lime"), ["named twice"]),
+        ("compare_explainers", ("--settings", "lime.n_samples=3"), ["'lime.n_samples=3'", "METHOD.NAME=VALUE"]),
+        ("compare_explainers", ("--settings", "attention.n=3"), ["'attention' has no setting 'n'"]),
+        ("explain", ("--text", "a", "--method", "lime", "--settings", "n_samples=x"), ["n_samples is 'x'", "1000"]),
     ],
 )
 def test_settings_of_the_other_scripts(trained, workspace, script, name, options, named):
-    data = (
-        ("--explainer", trained, "--test_file", workspace / "test.csv") if name != "explain" else ("--model", trained)
-    )
+    data = ("--model", trained, *(("--test_file", workspace / "test.csv") if name != "explain" else ()))
     refused(script(name, *data, *options), *named)
 
 

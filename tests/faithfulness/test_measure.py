@@ -255,6 +255,7 @@ def test_the_exact_ranking_is_best_for_a_linear_scorer(stub, stub_tokenizer, tex
         ({"shares": (0.2, 0)}, "shares has 0;.*above 0 and at most 1"),
         ({"shares": (20,)}, "shares has 20"),
         ({"operator": "drop"}, "no operator 'drop'"),
+        ({"batch_size": 0}, "batch_size is 0"),
         ({"seen": [[True] * 4]}, "seen has 1 entries for 2 texts"),
         ({"seen": [[True] * 4, [True]]}, r"seen\[1\] has 1 entries, but text 1 has 2 words"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
 from hf_vat.models.words import split_words
-from hf_vat.report import heatmap, page, write_report
+from hf_vat.report import Table, heatmap, page, top_k_curves, write_report
 
 NASTY = ["<script>alert(1)</script>", "<!--", "-->", "a<b<c", "&amp;", '"x"', "'y'", "</td>", "{{ 7 * 7 }}"]
 
@@ -46,10 +46,10 @@ class Reader(HTMLParser):
         self.tags.append((tag, attributes))
         if tag in ("meta", "input"):
             return
-        name = (attributes.get("class") or tag).split()[0]
+        name = "word" if tag in ("b", "u") else (attributes.get("class") or tag).split()[0]
         self.open.append((tag, name))
-        if name == "hfv-word":
-            self.styles.append((attributes["class"], attributes["style"], attributes["title"]))
+        if name == "word":
+            self.styles.append((tag, attributes.get("class"), attributes.get("style"), attributes.get("title")))
         self.texts.setdefault(name, []).append("")
 
     def handle_endtag(self, tag):
@@ -68,21 +68,36 @@ def test_c82_every_string_comes_back_as_typed():
     title = "".join(NASTY)
     explanation = explanation_of(NASTY, names=NASTY, prediction=0, target=2, gold=4, method="a<b", model="m&amp;")
     html = page(
-        title, {"<b>run</b>": [explanation]},
-        settings={"<i>": "</dl>"}, columns=["<td>"], rows=[["</td>"]], caption="<!-- x -->",
+        title, {"<b>run</b>": [explanation]}, settings={"<i>": "</dl>"},
+        tables=[Table("<h2>", ["<td>", "&lt;"], [["</td>", '"']], "<!-- x -->")], figures={"</svg>": "<svg></svg>"},
     )  # fmt: skip
     reader = Reader(html)
-    assert reader.texts["hfv-word"] == NASTY
+    assert reader.texts["word"] == NASTY
     assert reader.texts["hfv-label"] == [NASTY[0], NASTY[4], NASTY[2]]
     assert reader.texts["h1"] == reader.texts["title"] == [title]
+    assert reader.texts["h2"] == ["<h2>", "</svg>"]
     assert reader.texts["bdi"] == ["<b>run</b>", "a<b"]
     assert (reader.texts["dt"], reader.texts["dd"]) == (["<i>"], ["</dl>"])
-    assert reader.texts["th"] == ["<td>", "</td>"] and reader.texts["caption"] == ["<!-- x -->"]
+    assert reader.texts["th"] == ["<td>", "&lt;", "</td>"] and reader.texts["td"] == ['"']
+    assert reader.texts["caption"] == ["<!-- x -->"]
     assert reader.comments == [] and "script" not in {tag for tag, _ in reader.tags}
     clean = Reader(page("t", {"r": [explanation_of(["w"] * len(NASTY), target=1, gold=1)]}, settings={"a": "b"},
-                        columns=["c"], rows=[["d"]], caption="e"))  # fmt: skip
+                        tables=[Table("x", ["c", "d"], [["e", "f"]], "g")], figures={"h": "<svg></svg>"}))  # fmt: skip
     assert [tag for tag, _ in reader.tags] == [tag for tag, _ in clean.tags]
     assert [set(attributes) for _, attributes in reader.tags] == [set(attributes) for _, attributes in clean.tags]
+
+
+def test_c82_names_of_methods_side_by_side_and_in_a_figure():
+    pytest.importorskip("matplotlib")
+    names = ["<script>alert(1)</script>", "a&b$x$", "</svg>"]
+    runs = {name: [explanation_of(["w"], [score])] for name, score in zip(names, (1.0, -1.0, 0.5), strict=True)}
+    figure = top_k_curves({"<!-- own -->": {name: [(1, 0.5, 0.4, 0.6)] for name in names}})
+    reader = Reader(page("t", runs, figures={"Curves": figure}))
+    unsigned, signed = [names[0], names[2]], [names[1]]
+    assert reader.texts["bdi"] == unsigned + signed + names  # the legend says which methods are signed
+    assert [text for text in reader.texts["text"] if text in names] == names
+    assert "<!-- own -->" in reader.texts["text"]
+    assert reader.comments == [] and "script" not in {tag for tag, _ in reader.tags}
 
 
 def test_c82_file_name(tmp_path):
@@ -99,7 +114,7 @@ def test_any_text_comes_back_from_the_fragment(text):
         [0.5] * len(words), [True] * len(words), "attention", 0, 0, [1.0], ["one"],
     )  # fmt: skip
     reader = Reader(heatmap(explanation))
-    assert reader.texts.get("hfv-word", []) == explanation.words
+    assert reader.texts.get("word", []) == explanation.words
 
 
 def test_c83_utf8_whatever_the_locale(tmp_path):
@@ -112,7 +127,7 @@ def test_c83_utf8_whatever_the_locale(tmp_path):
     environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
     subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=True)
     html = path.read_bytes().decode("utf-8")
-    assert Reader(html).texts["hfv-word"] == ["café", "😀", "好"]
+    assert Reader(html).texts["word"] == ["café", "😀", "好"]
     assert html.index('<meta charset="utf-8">') < 1024
 
 
@@ -143,11 +158,11 @@ def rows(reader):
 
 def test_runs_stand_under_each_other_by_text():
     runs = {
-        "ATT": [explanation_of(["a"], gold=0), explanation_of(["b"], gold=1)],
-        "VAT": [explanation_of(["a"], gold=1), explanation_of(["b"], gold=1)],
+        name: [explanation_of(["a"], gold=gold, model=name), explanation_of(["b"], gold=1, model=name)]
+        for name, gold in (("ATT", 0), ("VAT", 1))
     }
     reader = Reader(page("t", runs))
-    assert reader.texts["hfv-word"] == ["a", "a", "b", "b"]
+    assert reader.texts["word"] == ["a", "a", "b", "b"]
     assert reader.texts["bdi"] == ["ATT", "attention", "VAT", "attention"] * 2
     assert [name for _, name in rows(reader)] == ["wrong", "wrong"]
     with pytest.raises(InputError, match="'VAT' and 'ATT' explain different texts"):
@@ -160,20 +175,95 @@ def test_no_filter_without_gold_or_with_one_text():
         assert len(Reader(page("t", {"run": explanations})).texts.get("label", [])) == labels
 
 
+def by_methods(*texts, **scores):
+    """Runs of one model on texts of one word each, by method."""
+    return {
+        method: [explanation_of([text], [score], method=method, model="m", gold=0) for text in texts]
+        for method, score in scores.items()
+    }
+
+
+def test_methods_of_one_model_share_one_headline():
+    reader = Reader(page("t", by_methods("a", "b", attention=1.0, lime=-1.0, random=0.5)))
+    assert reader.texts["word"] == ["a"] * 3 + ["b"] * 3
+    assert reader.texts["hfv-badge"] == ["✓ right"] * 2
+    assert reader.texts["hfv-source"] == [""] * 2  # holds the model, in a bdi
+    assert reader.texts["dt"] == [""] * 6
+    names = ["attention", "lime", "random"]
+    assert reader.texts["bdi"] == ["attention", "random", "lime", "m", *names, "m", *names]
+    assert reader.texts["label"] == ["All 2", "✓ Right 2", "✗ Wrong 0"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "headlines"),
+    [
+        ("probabilities", [0.5 + 1e-6, 0.5 - 1e-6], 1),  # another batch
+        ("probabilities", [0.6, 0.4], 2),
+        ("prediction", 1, 2),
+        ("target", 1, 2),
+        ("gold", 1, 2),
+        ("model", "other", 2),
+    ],
+)
+def test_another_prediction_has_its_own_headline(field, value, headlines):
+    runs = by_methods("a", attention=1.0, lime=1.0, random=1.0)
+    setattr(runs["lime"][0], field, value)
+    reader = Reader(page("t", runs))
+    assert len(reader.texts["hfv-head"]) == headlines
+    assert len(reader.texts["word"]) == 3
+
+
+def test_rationales_are_underlined_in_every_row():
+    runs = {
+        method: [explanation_of(["good", "film"], scores), explanation_of([], [])]
+        for method, scores in (("attention", [0.0, 1.0]), ("lime", [-1.0, 1.0]))
+    }
+    html = page("t", runs, rationales=[[1, 0], []])
+    assert [tag for tag, *_ in Reader(html).styles[1:]] == ["u", "b"] * 2
+    assert Reader(html).texts["word"][0] == "evidence"  # the legend
+    assert "evidence" not in page("t", runs)
+
+
+@pytest.mark.parametrize(
+    ("rationales", "message"),
+    [
+        ([[1, 0], [1], [0]], "3 rationales for 2 texts"),
+        ([[1, 0], [1, 0]], "rationale of text 1 has 2 flags for 1 words"),
+        ([[1, 2], [0]], "rationale of text 0 has the flag 2; flags are 0 or 1"),
+    ],
+)
+def test_c86_rationales_of_another_length_are_refused(rationales, message):
+    runs = {"r": [explanation_of(["a", "b"]), explanation_of(["c"])]}
+    with pytest.raises(InputError, match=message):
+        page("t", runs, rationales=rationales)
+
+
 def test_shade_is_the_share_of_the_greatest_score():
     reader = Reader(heatmap(explanation_of(["a", "b", "c", "d"], [0.5, 0.25, -0.1, 0], seen=[True, True, True, False])))
     assert reader.styles == [
-        ("hfv-word", "--s:1.000", "0.5"),
-        ("hfv-word", "--s:0.500", "0.25"),
-        ("hfv-word hfv-negative", "--s:0.200", "-0.1"),
-        ("hfv-word hfv-unseen", "--s:0.000", "not seen by the model"),
+        ("b", None, "--s:1.00", "0.5"),
+        ("b", None, "--s:0.50", "0.25"),
+        ("b", "hfv-low", "--s:0.20", "-0.1"),
+        ("b", "hfv-unseen", None, "not seen by the model"),
     ]
 
 
-def test_legend_has_two_hues_for_signed_scores_only():
-    signed, plain = (page("t", {"r": [explanation_of(["a", "b"], scores)]}) for scores in ([1.0, -0.5], [1.0, 0.5]))
-    assert 'class="scale both"' in signed and "hfv-negative" in signed
-    assert 'class="scale high"' in plain and 'class="hfv-word hfv-negative' not in plain
+def test_legend_explains_the_hues_that_are_there():
+    def scales(**scores):
+        tags = Reader(page("t", by_methods("a", **scores))).tags
+        return [attributes["class"] for tag, attributes in tags if tag == "i"]
+
+    assert scales(attention=1.0) == ["scale high"]
+    assert scales(lime=-1.0) == ["scale both"]
+    assert scales(lime=-1.0, attention=1.0) == ["scale high", "scale both"]
+
+
+def test_a_word_costs_few_bytes():
+    one, many = (
+        len(page("t", {"r": [explanation_of(["word"] * words, [-0.123456, *[0.1] * (words - 1)])]}))
+        for words in (2, 1002)
+    )
+    assert (many - one) / 1000 < len("word ") + 40
 
 
 @pytest.mark.parametrize(
@@ -189,11 +279,16 @@ def test_notes(explanation, note):
     assert note not in heatmap(explanation_of(["a", "b"], [0.5, 0.4]))
 
 
-def test_rows_of_another_length_are_refused():
-    with pytest.raises(InputError, match="2 cells for 1 columns"):
-        page("t", {}, columns=["a"], rows=[["b", "c"]])
+def test_numbers_stand_to_the_right():
+    table = Table("Tests", ["methods", "score", "p"], [["a − b", "recall@5", "0.01"], ["a − c", "recall@5", "—"]])
+    reader = Reader(page("t", {}, tables=[table]))
+    cells = [(tag, attributes.get("class")) for tag, attributes in reader.tags if tag in ("th", "td")]
+    assert cells == [("th", None), ("th", None), ("th", "number"), *[("th", None), ("td", None), ("td", "number")] * 2]
 
 
 def test_page_without_explanations_shows_what_it_has():
-    reader = Reader(page("t", {}, curves='<svg viewBox="0 0 1 1"></svg>', columns=["a"], rows=[["b"]]))
-    assert reader.texts["h2"] == ["Results", "Training"] and "svg" in {tag for tag, _ in reader.tags}
+    figures = dict.fromkeys(["Curves", "Training"], '<svg viewBox="0 0 1 1"></svg>')
+    tables = [Table("Results", ["a"], [["b"]]), Table("Tests", ["c"], [])]
+    reader = Reader(page("t", {}, tables=tables, figures=figures))
+    assert reader.texts["h2"] == ["Results", "Tests", "Curves", "Training"]
+    assert [tag for tag, _ in reader.tags].count("svg") == 2

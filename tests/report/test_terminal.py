@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
-from hf_vat.report import table
+from hf_vat.report import side_by_side
 
 
 def film(scores, **fields):
@@ -51,12 +51,31 @@ def test_a_text_sends_no_control_codes(before):
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", str(explanation))
 
 
-def test_table_aligns_columns():
-    assert table(["system", "AOPC"], [["ATT", "9.10"], ["VAT", "12.30"]]).splitlines() == [
-        "system   AOPC",
-        "------  -----",
-        "ATT      9.10",
-        "VAT     12.30",
+def test_side_by_side_lists_the_top_words_of_each_method():
+    methods = [film([0.1, 0.7, 0.2], gold=0, model="tiny"), film([0.0, 0.8, -0.4], method="lime", gold=0)]
+    assert side_by_side(methods, color=False, top=2).splitlines() == [
+        "positive (0.750) | WRONG, gold is negative | tiny",
+        "a good film",
+        "attention  good 0.700, film 0.200",
+        "lime       good 0.800, a 0.000",
     ]
-    with pytest.raises(InputError, match="1 cells for 2 columns"):
-        table(["a", "b"], [["c"]])
+    assert side_by_side([*methods, film([0.5] * 3)], color=True).splitlines()[1:] == [
+        "attention  \x1b[38;5;16;48;5;230ma\x1b[0m \x1b[38;5;16;48;5;214mgood\x1b[0m \x1b[38;5;16;48;5;230mfilm\x1b[0m",
+        "lime       a \x1b[38;5;16;48;5;214mgood\x1b[0m \x1b[38;5;16;48;5;153mfilm\x1b[0m",
+        "attention  (all words tie)",
+    ]
+
+
+def test_side_by_side_keeps_a_text_of_several_lines_on_one():
+    poem = Explanation("a\n\nb", ["a", "b"], [(0, 1), (3, 4)], [0.0, -1.0], [True] * 2, "m", 0, 0, [1.0], ["one"])
+    assert [line.split()[0] for line in side_by_side([poem, poem]).splitlines()] == ["one", "m", "m"]
+    empty = Explanation("", [], [], [], [], "m\x1b", 0, 0, [1.0], ["one"])
+    assert side_by_side([empty], color=False).splitlines()[-1] == "m\ufffd  (the text has no words)"
+
+
+def test_side_by_side_takes_one_text():
+    other = Explanation("other", ["other"], [(0, 5)], [1.0], [True], "m", 0, 0, [1.0], ["one"])
+    with pytest.raises(InputError, match="different texts, 'a good film' and 'other'"):
+        side_by_side([film([0, 0, 1]), other])
+    with pytest.raises(InputError, match="no explanation"):
+        side_by_side([])

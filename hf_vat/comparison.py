@@ -1,0 +1,422 @@
+"""Compare explanation methods on one classifier and data set: scores with intervals, paired tests, seconds, a report.
+
+comparison = compare_explainers(model, tokenizer, texts, labels, {"attention": {}, "lime": {"n_samples": 500}})
+print(comparison)
+comparison.write("runs/comparison")
+"""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from hf_vat.errors import InputError, check_texts
+from hf_vat.explanations import Explanation, explain
+from hf_vat.explanations.explainers import check_settings
+from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
+from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
+from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
+from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
+from hf_vat.models.words import EncodedText, encode_words, maximum_length
+from hf_vat.report import Table, table, top_k_curves, write_report
+
+RANDOM = "random"
+_CURVES = ("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "comprehensiveness", "sufficiency", "recall")
+_SHOWN = 50  # texts in the page
+
+
+@dataclass
+class MethodResult:
+    """What one method got.
+
+    Attributes:
+        settings: the method's settings.
+        seconds: wall-clock seconds per text.
+        n_tied: number of texts whose words all have the same score.
+        values: for each score one number per text, NaN where the text is not scored.
+        seed_means: for the random rankings, the mean over texts of each score by seed; else empty.
+        explanations: one per text; none for the random rankings.
+    """
+
+    settings: dict
+    seconds: float
+    n_tied: int
+    values: dict[str, np.ndarray]
+    seed_means: dict[str, list[float]] = field(default_factory=dict)
+    explanations: list[Explanation] = field(default_factory=list)
+
+
+@dataclass
+class ExplainerComparison:
+    """The methods' results on the same texts.
+
+    Attributes:
+        setup: model, scorer, numbers of texts, definitions of the scores, accuracy, JSON-ready.
+        methods: by name, "random" last.
+        ks: numbers of words.
+        shares: shares of words.
+        rationales: for each text a flag for each word, if given.
+        confidence: of the intervals.
+    """
+
+    setup: dict
+    methods: dict[str, MethodResult]
+    ks: tuple[int, ...]
+    shares: tuple[float, ...]
+    rationales: list[list[int]] | None
+    confidence: float
+
+    @property
+    def at(self) -> int:
+        """The K of the table and of the paired tests: 5, as in the papers, or the nearest of `ks`."""
+        return min(self.ks, key=lambda k: (abs(k - 5), k))
+
+    @property
+    def main_scores(self) -> list[str]:
+        """The scores of the table and of the paired tests, in order."""
+        k = self.at
+        names = [f"prob_drop@{k}", f"accuracy_drop@{k}", f"posthoc_gold@{k}", f"posthoc_self@{k}", "area_prob"]
+        names += ["aopc_comprehensiveness", "aopc_sufficiency", f"recall@{k}", f"f1@{k}", "token_f1", "iou_f1", "auprc"]
+        return [name for name in names if name in self.methods[RANDOM].values]
+
+    @cached_property
+    def intervals(self) -> dict[str, dict[str, Interval]]:
+        """For each method and score its mean over the scored texts, with a bootstrap interval."""
+        return {
+            name: {
+                score: bootstrap_interval(values[~np.isnan(values)], self.confidence)
+                for score, values in result.values.items()
+            }
+            for name, result in self.methods.items()
+        }
+
+    def pairs(self) -> list[dict]:
+        """Paired tests of the main scores for each two methods: bootstrap over texts; McNemar where texts are right or
+        wrong (its p-value; the bootstrap gives the interval). P-values are not adjusted for their number.
+        """
+        tests = []
+        for (a, first), (b, second) in combinations(self.methods.items(), 2):
+            for score in self.main_scores:
+                known = ~np.isnan(first.values[score])
+                x, y = first.values[score][known], second.values[score][known]
+                test = paired_bootstrap(x, y, self.confidence)
+                row = {"a": a, "b": b, "score": score, **test._asdict(), "test": "paired bootstrap"}
+                if score.startswith("posthoc") and RANDOM not in (a, b):
+                    exact = mcnemar(x == 1, y == 1)
+                    row |= {"test": "McNemar", "p_value": exact.p_value, "only_a": exact.only_a, "only_b": exact.only_b}
+                tests.append(row)
+        return tests
+
+    def agreement(self) -> list[dict]:
+        """How alike two methods rank the words: mean Kendall τ-b over texts, and overlap of their top words."""
+        scores = {
+            name: [explanation.scores for explanation in result.explanations if explanation.words]
+            for name, result in self.methods.items()
+            if name != RANDOM
+        }
+        rows = []
+        for (a, first), (b, second) in combinations(scores.items(), 2):
+            texts = list(zip(first, second, strict=True))
+            tau = np.mean([kendall_tau(x, y) for x, y in texts])
+            overlap = np.mean([top_k_overlap(x, y, self.at) for x, y in texts])
+            rows.append({"a": a, "b": b, "kendall_tau": float(tau), "top_k_overlap": float(overlap), "k": self.at})
+        return rows
+
+    def curves(self) -> dict[str, dict[str, list[tuple[float, float, float, float]]]]:
+        """For each score by number or share of words, and each method, the points (x, mean, low, high)."""
+        panels = {}
+        for panel in _CURVES:
+            places = self.shares if panel in ("comprehensiveness", "sufficiency") else self.ks
+            if places and f"{panel}@{places[0]:g}" in self.methods[RANDOM].values:
+                panels[panel] = {
+                    name: [(float(x), *self.intervals[name][f"{panel}@{x:g}"]) for x in places] for name in self.methods
+                }
+        return panels
+
+    def table(self) -> Table:
+        """The main scores of each method, in percent with intervals, beside its seconds per text."""
+        columns = ["method", "s / text", *[_column(name) for name in self.main_scores]]
+        rows = []
+        for name, result in self.methods.items():
+            cells = []
+            for score in self.main_scores:
+                mean, low, high = (100 * value for value in self.intervals[name][score])
+                cells.append(f"{mean:.1f} [{low:.1f},\u00a0{high:.1f}]")
+            rows.append([name, f"{result.seconds:.3f}" if name != RANDOM else "—", *cells])
+        caption = (
+            f"Percent, mean over {self.setup['n_scored']} texts with {100 * self.confidence:g} % bootstrap interval; "
+            f"random: mean over {len(self.setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
+        )
+        return Table("Results", columns, rows, caption)
+
+    def __str__(self) -> str:
+        """The table for a terminal, with methods side by side."""
+        results = self.table()
+        columns = ["", *[row[0] for row in results.rows]]
+        rows = [[name, *cells] for name, *cells in zip(results.columns, *results.rows, strict=True)][1:]
+        return f"{table(columns, rows)}\n\n{results.caption}"
+
+    def to_dict(self) -> dict:
+        """Everything but the values of single texts, ready for JSON."""
+        methods = {}
+        for name, result in self.methods.items():
+            scores = {score: interval._asdict() for score, interval in self.intervals[name].items()}
+            methods[name] = {
+                "settings": result.settings,
+                "seconds_per_text": result.seconds,
+                "n_tied": result.n_tied,
+                "scores": scores,
+            }
+            if result.seed_means:
+                methods[name]["seed_means"] = result.seed_means
+        return {**self.setup, "methods": methods, "pairs": self.pairs(), "agreement": self.agreement()}
+
+    def write(self, folder: str | PathLike, title: str = "Explanation methods compared") -> Path:
+        """Write the report into a folder, which is made if it is missing.
+
+        - `report.html`: table, curves, tests, and the first 50 texts explained by every method;
+        - `curves.svg`, `curves.png`: scores by number of words;
+        - `comparison.json`: setup, scores with intervals, tests, agreement;
+        - `scores.csv`: one line for each method and score; `texts.csv`: one for each method and text.
+
+        Returns:
+            The path of the page.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        curves = self.curves()
+        figure = top_k_curves(curves, folder / "curves.svg")
+        top_k_curves(curves, folder / "curves.png")
+        report = self.to_dict()
+        text = json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False)
+        (folder / "comparison.json").write_text(text, encoding="utf-8")
+        self._write_scores(folder / "scores.csv")
+        self._write_texts(folder / "texts.csv")
+        tests = [
+            [
+                f"{pair['a']} − {pair['b']}",
+                _column(pair["score"]),
+                f"{100 * pair['difference']:+.1f} [{100 * pair['low']:.1f}, {100 * pair['high']:.1f}]",
+                f"{pair['p_value']:.3f}",
+                pair["test"],
+            ]
+            for pair in report["pairs"]
+        ]
+        alike = [
+            [f"{pair['a']}, {pair['b']}", f"{pair['kendall_tau']:.2f}", f"{pair['top_k_overlap']:.2f}"]
+            for pair in report["agreement"]
+        ]
+        note = "Difference in percentage points with interval; p-values are not adjusted for their number."
+        tables = [
+            self.table(),
+            Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
+        ]
+        if alike:
+            names = ["methods", "Kendall τ-b", f"overlap of top {self.at}"]
+            tables.append(Table("Agreement between methods", names, alike, "Means over texts."))
+        return write_report(
+            folder / "report.html",
+            title,
+            {name: result.explanations[:_SHOWN] for name, result in self.methods.items() if result.explanations},
+            settings={
+                "model": self.setup["model"],
+                "scorer": self.setup["scorer"],
+                "accuracy of the scorer": f"{100 * self.setup['accuracy']:.1f} %",
+                "texts": self.setup["n_scored"],
+                "words taken out by": self.setup["operator"],
+            },
+            tables=tables,
+            figures={"By number of words": figure},
+            rationales=None if self.rationales is None else self.rationales[:_SHOWN],
+        )
+
+    def _write_scores(self, path: Path) -> None:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["method", "score", "at", "mean", "low", "high", "better"])
+            for name, result in self.methods.items():
+                for score in result.values:
+                    base, _, at = score.partition("@")
+                    better = "lower" if base in LOWER_IS_BETTER else "higher"
+                    writer.writerow([name, base, at, *self.intervals[name][score], better])
+
+    def _write_texts(self, path: Path) -> None:
+        names = list(self.methods[RANDOM].values)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["method", "text", *names])
+            for name, result in self.methods.items():
+                for text, values in enumerate(zip(*[result.values[score] for score in names], strict=True)):
+                    writer.writerow([name, text, *["" if np.isnan(value) else value for value in values]])
+
+
+def compare_explainers(
+    model,
+    tokenizer,
+    texts: Sequence[str | Sequence[str]],
+    labels: Sequence[int],
+    methods: Sequence[str] | Mapping[str, dict],
+    *,
+    scorer=None,
+    scorer_tokenizer=None,
+    rationales: Sequence[Sequence[int]] | None = None,
+    ks: Sequence[int] = tuple(range(1, 11)),
+    shares: Sequence[float] = ERASER_SHARES,
+    operator: str = "delete",
+    random_seeds: int = 5,
+    confidence: float = 0.95,
+    batch_size: int = 32,
+    seed: int = 0,
+    max_length: int | None = None,
+    save_to: str | PathLike | None = None,
+    progress: bool = False,
+) -> ExplainerComparison:
+    """Explain texts by several methods and measure how faithful each is, beside random rankings.
+
+    Args:
+        model: the classifier that is explained; its predicted class is.
+        labels: gold class ids.
+        methods: names of methods of [`explain`]; or for each name to show the settings of its method, where "method"
+            names the method if the name is another: `{"lime 5000": {"method": "lime", "n_samples": 5000}}`.
+        scorer: the classifier that is asked about texts without their top words; `model` itself by default.
+        scorer_tokenizer: its tokenizer.
+        rationales: for each text a flag for each of its words: does it decide, by human judgement or by design? Adds
+            precision, recall and F1 of the top words, and AUPRC.
+        ks, shares, operator: see [`Faithfulness`].
+        random_seeds: number of random rankings.
+        confidence: of the bootstrap intervals.
+        batch_size, seed, max_length, progress: see [`explain`].
+        save_to: a folder that takes the explanations of each method as they are made; the same call goes on from them.
+
+    Raises:
+        InputError: if an argument cannot be used; see [`explain`] and [`Faithfulness`].
+    """
+    methods = {name: {} for name in methods} if not isinstance(methods, Mapping) else dict(methods)
+    if not methods or RANDOM in methods:
+        raise InputError(
+            f"methods are {list(methods)}; give one or more methods to compare. Random rankings are always measured."
+        )
+    for name in methods:
+        if Path(name).name != name:
+            raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
+    if random_seeds < 1:
+        raise InputError(f"random_seeds is {random_seeds}; it must be at least 1.")
+    calls = {}
+    for name, settings in methods.items():
+        calls[name] = {"method": name, **settings}
+        check_settings(**calls[name])
+    # Whatever can be wrong is found before the first text is explained, which may take hours.
+    encoded = encode_words(tokenizer, check_texts(texts), max_length or maximum_length(model, tokenizer))
+    faithfulness = Faithfulness(
+        scorer or model,
+        scorer_tokenizer or tokenizer,
+        texts,
+        labels,
+        seen=[text.seen for text in encoded],
+        ks=ks,
+        shares=shares,
+        operator=operator,
+        batch_size=batch_size,
+        max_length=max_length if scorer is None else None,
+        progress="scorer" if progress else None,
+    )
+    if len(faithfulness.rows) < 2:
+        raise InputError("Only one text has words; intervals and tests need two or more.")
+    baseline = faithfulness.random(range(random_seeds))
+    values = {
+        score: _spread(np.mean([result.values[score] for result in baseline.results], 0), faithfulness.rows, len(texts))
+        for score in baseline.results[0].values
+    }
+    if rationales is not None:
+        rationales = _check_rationales(rationales, encoded)
+        values |= _expected_by_chance(rationales, ks, baseline.seeds)
+    seed_means = {score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores}
+    random = MethodResult({"seeds": baseline.seeds}, 0.0, 0, values, seed_means)
+    bootstrap_interval([0.0, 1.0], confidence)  # its own check
+
+    results = {}
+    for name, call in calls.items():
+        made = explain(
+            model,
+            tokenizer,
+            texts,
+            gold=labels,
+            batch_size=batch_size,
+            seed=seed,
+            max_length=max_length,
+            progress=progress,
+            save_to=None if save_to is None else Path(save_to) / f"{name}.jsonl",
+            **call,
+        )
+        scores = [explanation.scores for explanation in made]
+        measured = faithfulness.measure(scores, name)
+        values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
+        if rationales is not None:
+            values |= _against_rationales(scores, rationales, ks)
+        seconds = float(np.mean([explanation.seconds for explanation in made]))
+        results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
+    results[RANDOM] = random
+    setup = {
+        "model": model.config.name_or_path or type(model).__name__,
+        **{name: value for name, value in measured.setup.items() if name != "explainer"},
+        "random_seeds": baseline.seeds,
+        "confidence": confidence,
+    }
+    return ExplainerComparison(setup, results, faithfulness.ks, faithfulness.shares, rationales, confidence)
+
+
+def _check_rationales(rationales, encoded: list[EncodedText]) -> list[list[int]]:
+    if len(rationales) != len(encoded):
+        raise InputError(f"There are rationales of {len(rationales)} texts for {len(encoded)} texts; give one for each.")
+    for row, (flags, text) in enumerate(zip(rationales, encoded, strict=True)):
+        if len(flags) != len(text.words):
+            raise InputError(
+                f"rationales[{row}] has {len(flags)} flags, but text {row} has {len(text.words)} words: "
+                f"{[word.text for word in text.words]}. Give one for each, or the text as a list of its words."
+            )
+    return [[int(flag) for flag in flags] for flags in rationales]
+
+
+def _against_rationales(scores: list, rationales: list, ks: Sequence[int]) -> dict[str, np.ndarray]:
+    return {
+        **_at_ks(precision_recall_f1_at_k(scores, rationales, ks), ks),
+        "token_f1": token_f1(scores, rationales).f1[:, 0],
+        "iou_f1": iou_f1(scores, rationales).f1[:, 0],
+        "auprc": auprc(scores, rationales),
+    }
+
+
+def _expected_by_chance(rationales: list, ks: Sequence[int], seeds: Sequence[int]) -> dict[str, np.ndarray]:
+    """Closed forms under a uniformly random ranking, and random rankings where there is none."""
+    drawn = []
+    for seed in seeds:
+        scores = [np.random.default_rng((seed, row)).random(len(flags)) for row, flags in enumerate(rationales)]
+        drawn.append((auprc(scores, rationales), iou_f1(scores, rationales).f1[:, 0]))
+    area, spans = np.mean(drawn, 0)
+    return {
+        **_at_ks(precision_recall_f1_at_k(scores, rationales, ks).expected(), ks),
+        "token_f1": token_f1(scores, rationales).expected().f1[:, 0],
+        "iou_f1": spans,
+        "auprc": area,
+    }
+
+
+def _at_ks(at_k, ks: Sequence[int]) -> dict[str, np.ndarray]:
+    columns = {"precision": at_k.precision, "recall": at_k.recall, "f1": at_k.f1}
+    return {f"{name}@{k}": column[:, place] for name, column in columns.items() for place, k in enumerate(ks)}
+
+
+def _spread(column: np.ndarray, rows: np.ndarray, length: int) -> np.ndarray:
+    spread = np.full(length, np.nan)
+    spread[rows] = column
+    return spread
+
+
+def _column(score: str) -> str:
+    return f"{score} ↓" if score in LOWER_IS_BETTER else score
