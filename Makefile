@@ -16,8 +16,13 @@ test: $(VENV)/test
 test-all: $(VENV)/test
 	$(PYTEST)
 
-bench: $(VENV)/quickstart
+# The model of the quickstart is what is explained.
+bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/train_step.py --check
+	HF_HUB_OFFLINE=1 $(RUN) benchmarks/explain.py --check
+
+runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart
+	$(RUN) examples/quickstart.py
 
 lint: $(VENV)/lint
 	$(VENV)/bin/ruff check .
@@ -36,6 +41,10 @@ $(VENV)/bin/python:
 # An extra is installed again when what it depends on changes.
 $(VENV)/quickstart: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[quickstart]"
+	@touch $@
+
+$(VENV)/bench: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[bench]"
 	@touch $@
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -15,7 +15,9 @@ _LAZY = {
     "InputError": ".errors",
     "VATTrainer": ".training",
     "VATTrainingArguments": ".training",
+    "compare_explainers": ".comparison",
     "explain": ".explanations",
+    "load_explanations": ".explanations",
 }
 
 __all__ = ["BertForVATClassification", "BertVATConfig", "VATClassifierOutput", *_LAZY]

@@ -18,7 +18,7 @@ import numpy as np
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import Explanation, explain
-from hf_vat.explanations.explainers import check_settings
+from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
@@ -373,7 +373,9 @@ def compare_explainers(
 
 def _check_rationales(rationales, encoded: list[EncodedText]) -> list[list[int]]:
     if len(rationales) != len(encoded):
-        raise InputError(f"There are rationales of {len(rationales)} texts for {len(encoded)} texts; give one for each.")
+        raise InputError(
+            f"There are rationales of {len(rationales)} texts for {len(encoded)} texts; give one for each."
+        )
     for row, (flags, text) in enumerate(zip(rationales, encoded, strict=True)):
         if len(flags) != len(text.words):
             raise InputError(

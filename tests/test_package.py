@@ -51,7 +51,9 @@ def test_public_names_are_these():
         "VATClassifierOutput",
         "VATTrainer",
         "VATTrainingArguments",
+        "compare_explainers",
         "explain",
+        "load_explanations",
     ]
     assert issubclass(hf_vat.InputError, ValueError)
     assert callable(hf_vat.explain), "the function, not a module of that name"
@@ -189,7 +191,7 @@ def test_wheel_metadata(wheel):
             needs.setdefault(extra.strip("'"), set()).add(requirement)
     always = needs.pop("")
     assert HEAVY & always == {"datasets", "evaluate"}
-    assert set(needs) == {"explain", "viz", "demo", "quickstart", "test", "dev", "all"}
+    assert set(needs) == {"explain", "viz", "demo", "quickstart", "bench", "test", "dev", "all"}
     assert needs["all"] == set().union(*(needs[extra] for extra in needs if extra != "all"))
 
 

@@ -1,14 +1,10 @@
-"""Explain texts: one call for all methods.
-
-A method is an entry of `METHODS`: a function from an [`Analysis`] to word scores, its settings, and what it costs.
-"""
+"""Explain texts: one call for all methods."""
 
 import operator
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from os import PathLike
 
 import numpy as np
@@ -18,9 +14,10 @@ from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import class_probabilities, forward_batches, progress_bar
 from hf_vat.models.words import EncodedText, encode_words, maximum_length
 
-from . import gradients, perturbations
-from .analysis import Analysis, WordScores, text_generator
+from . import gradients
+from .analysis import Analysis
 from .explanation import Explanation
+from .methods import METHODS, check_settings
 from .store import Store
 
 _WINDOW = 4096  # model inputs that are sorted by length and run together; bounds what is in memory at a time
@@ -110,151 +107,63 @@ def explain(
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
     _warn_truncated(encoded)
 
-    name = model.config.name_or_path or type(model).__name__
-    echoed = settings | ({"seed": seed} if METHODS[method].draws else {})
-    explanations: list[Explanation] = []
-    store = None
-    if save_to is not None:
-        run = {"method": method, "settings": echoed, "targets": targets, "gold": golds, "max_length": max_length}
-        store = Store(save_to, model, texts, run)
-    windows = _windows(costs)
+    common = {
+        "method": method,
+        "label_names": names,
+        "model": model.config.name_or_path or type(model).__name__,
+        "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
+    }
+    store, explanations, windows = None, [], _windows(costs)
     with progress_bar(method if progress else None, sum(costs)) as bar:
-        if store is not None:
+        if save_to is not None:
+            run = {**common, "targets": targets, "gold": golds, "max_length": max_length}
+            store = Store(save_to, model, texts, run)
             explanations += store.read([window.stop for window in windows])
             bar.update(sum(costs[: len(explanations)]))
-            windows = [window for window in windows if window.start >= len(explanations)]
-        for window in windows:
-            started, position = time.perf_counter(), bar.n
-            analysis = _analyse(
-                model, tokenizer, encoded[window], targets[window], method, settings, batch_size, seed, bar
-            )
-            try:
-                results = METHODS[method].scores(analysis)
-            except KeyboardInterrupt as interrupt:
-                if store is None:
-                    raise
-                raise KeyboardInterrupt(
-                    f"Stopped: {len(explanations)} of {len(texts)} explanations are in {save_to}; the same call goes on."
-                ) from interrupt
-            seconds = (time.perf_counter() - started) / len(analysis.texts)
-            made = [
-                Explanation(
-                    text=text.text,
-                    words=[word.text for word in text.words],
-                    spans=[(word.start, word.end) for word in text.words],
-                    scores=result.scores,
-                    seen=text.seen,
-                    method=method,
-                    target=analysis.targets[place],
-                    prediction=analysis.predictions[place],
-                    probabilities=analysis.probabilities[place],
-                    label_names=names,
-                    gold=gold,
-                    truncated=text.truncated,
-                    model=name,
-                    settings=echoed,
-                    details=result.details,
-                    seconds=seconds,
+        try:
+            for window in windows:
+                if window.start < len(explanations):
+                    continue
+                started, position = time.perf_counter(), bar.n
+                analysis = _analyse(
+                    model, tokenizer, encoded[window], targets[window], method, settings, batch_size, seed, bar
                 )
-                for place, (text, result, gold) in enumerate(zip(analysis.texts, results, golds[window], strict=True))
-            ]
-            if store is not None:
-                store.append(made)
-            explanations += made
-            bar.update(position + sum(costs[window]) - bar.n)  # not every method needs all that it may
+                results = METHODS[method].scores(analysis)
+                seconds = (time.perf_counter() - started) / len(analysis.texts)
+                made = _explanations(analysis, results, golds[window], {**common, "seconds": seconds})
+                if store is not None:
+                    store.append(made)
+                explanations += made
+                bar.update(position + sum(costs[window]) - bar.n)  # not every method needs all that it may
+        except KeyboardInterrupt as interrupt:
+            if store is None:
+                raise
+            raise KeyboardInterrupt(
+                f"Stopped: {len(explanations)} of {len(texts)} explanations are in {save_to}; the same call goes on."
+            ) from interrupt
     if method == "integrated_gradients":
         gradients.warn_of_gaps(explanations)
     return explanations
 
 
-def check_settings(method: str, **given) -> dict:
-    """All settings of a method, with default values for those not given.
-
-    Raises:
-        InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
-    """
-    if method not in METHODS:
-        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
-    defaults = METHODS[method].settings
-    for name, value in given.items():
-        if name not in defaults:
-            allowed = ", ".join(defaults) or "no settings"
-            raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
-        if type(value) is not type(defaults[name]):
-            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise InputError(f"{name} is {value}; it must be at least 1.")
-    return {**defaults, **given}
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to score words.
-
-    Attributes:
-        scores: from the texts with the model's predictions to the scores of their words.
-        settings: names and default values.
-        cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
-        reads: field of the model's output that the method reads, if it does.
-        draws: whether the method draws random numbers.
-    """
-
-    scores: Callable[[Analysis], list[WordScores]]
-    settings: dict = field(default_factory=dict)
-    cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
-    reads: str | None = None
-    draws: bool = False
-
-
-def _attention(analysis: Analysis) -> list[WordScores]:
+def _explanations(analysis: Analysis, results: list, golds: list, common: dict) -> list[Explanation]:
     return [
-        WordScores(text.word_scores(values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
-    ]
-
-
-def _mask(analysis: Analysis) -> list[WordScores]:
-    results = []
-    for text, values in zip(analysis.texts, analysis.token_values, strict=True):
-        totals, tokens = text.word_scores(values), text.word_scores([1.0] * len(values))
-        results.append(
-            WordScores([total / count if count else 0.0 for total, count in zip(totals, tokens, strict=True)])
+        Explanation(
+            text=text.text,
+            words=[word.text for word in text.words],
+            spans=[(word.start, word.end) for word in text.words],
+            scores=result.scores,
+            seen=text.seen,
+            target=analysis.targets[place],
+            prediction=analysis.predictions[place],
+            probabilities=analysis.probabilities[place],
+            gold=gold,
+            truncated=text.truncated,
+            details=result.details,
+            **common,
         )
-    return results
-
-
-def _random(analysis: Analysis) -> list[WordScores]:
-    return [
-        WordScores((text_generator(analysis.seed, text).random(len(text.words)) * text.seen).tolist())
-        for text in analysis.texts
+        for place, (text, result, gold) in enumerate(zip(analysis.texts, results, golds, strict=True))
     ]
-
-
-_OPERATOR = {"operator": "delete"}
-METHODS: dict[str, Method] = {
-    "attention": Method(_attention, reads="token_importance"),
-    "mask": Method(_mask, reads="token_mask"),
-    "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
-    "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
-    "integrated_gradients": Method(
-        gradients.integrated_gradients,
-        {"n_steps": 50, "baseline": "pad"},
-        cost=lambda text, settings: settings["n_steps"] + 2,
-    ),
-    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words)),
-    "lime": Method(
-        perturbations.lime,
-        {"n_samples": 1000, **_OPERATOR},
-        cost=lambda text, settings: settings["n_samples"],
-        draws=True,
-    ),
-    "shapley": Method(
-        perturbations.shapley,
-        {"n_samples": 25, "exact": False, **_OPERATOR},
-        cost=perturbations.shapley_cost,
-        draws=True,
-    ),
-    "random": Method(_random, draws=True),
-}
 
 
 def _windows(costs: list[int]) -> list[slice]:

@@ -1,0 +1,103 @@
+"""The methods that `explain` offers.
+
+A method is an entry of `METHODS`: a function from an [`Analysis`] to word scores, its settings, and what it costs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hf_vat.errors import InputError
+from hf_vat.models.words import EncodedText
+
+from . import gradients, perturbations
+from .analysis import Analysis, WordScores, text_generator
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to score words.
+
+    Attributes:
+        scores: from the texts with the model's predictions to the scores of their words.
+        settings: names and default values.
+        cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
+        reads: field of the model's output that the method reads, if it does.
+        draws: whether the method draws random numbers.
+    """
+
+    scores: Callable[[Analysis], list[WordScores]]
+    settings: dict = field(default_factory=dict)
+    cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
+    reads: str | None = None
+    draws: bool = False
+
+
+def check_settings(method: str, **given) -> dict:
+    """All settings of a method, with default values for those not given.
+
+    Raises:
+        InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
+    """
+    if method not in METHODS:
+        raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
+    defaults = METHODS[method].settings
+    for name, value in given.items():
+        if name not in defaults:
+            allowed = ", ".join(defaults) or "no settings"
+            raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
+        if type(value) is not type(defaults[name]):
+            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise InputError(f"{name} is {value}; it must be at least 1.")
+    return {**defaults, **given}
+
+
+def _attention(analysis: Analysis) -> list[WordScores]:
+    return [
+        WordScores(text.word_scores(values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
+    ]
+
+
+def _mask(analysis: Analysis) -> list[WordScores]:
+    results = []
+    for text, values in zip(analysis.texts, analysis.token_values, strict=True):
+        totals, tokens = text.word_scores(values), text.word_scores([1.0] * len(values))
+        results.append(
+            WordScores([total / count if count else 0.0 for total, count in zip(totals, tokens, strict=True)])
+        )
+    return results
+
+
+def _random(analysis: Analysis) -> list[WordScores]:
+    return [
+        WordScores((text_generator(analysis.seed, text).random(len(text.words)) * text.seen).tolist())
+        for text in analysis.texts
+    ]
+
+
+_OPERATOR = {"operator": "delete"}
+METHODS: dict[str, Method] = {
+    "attention": Method(_attention, reads="token_importance"),
+    "mask": Method(_mask, reads="token_mask"),
+    "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
+    "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
+    "integrated_gradients": Method(
+        gradients.integrated_gradients,
+        {"n_steps": 50, "baseline": "pad"},
+        cost=lambda text, settings: settings["n_steps"] + 2,
+    ),
+    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words)),
+    "lime": Method(
+        perturbations.lime,
+        {"n_samples": 1000, **_OPERATOR},
+        cost=lambda text, settings: settings["n_samples"],
+        draws=True,
+    ),
+    "shapley": Method(
+        perturbations.shapley,
+        {"n_samples": 25, "exact": False, **_OPERATOR},
+        cost=perturbations.shapley_cost,
+        draws=True,
+    ),
+    "random": Method(_random, draws=True),
+}
