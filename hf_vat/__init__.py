@@ -7,7 +7,15 @@ transformers.
 
 from importlib import import_module
 
-from .models import BertForVATClassification, BertVATConfig, VATClassifierOutput
+from .models import (
+    BertForVATClassification,
+    BertVATConfig,
+    EncoderForVATClassification,
+    EncoderVATConfig,
+    VATClassifierOutput,
+    WordEncoderConfig,
+    WordEncoderModel,
+)
 
 _LAZY = {
     "Explanation": ".explanations",
@@ -20,7 +28,16 @@ _LAZY = {
     "load_explanations": ".explanations",
 }
 
-__all__ = ["BertForVATClassification", "BertVATConfig", "VATClassifierOutput", *_LAZY]
+__all__ = [
+    "BertForVATClassification",
+    "BertVATConfig",
+    "EncoderForVATClassification",
+    "EncoderVATConfig",
+    "VATClassifierOutput",
+    "WordEncoderConfig",
+    "WordEncoderModel",
+    *_LAZY,
+]
 
 
 def __getattr__(name: str):

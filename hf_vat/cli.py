@@ -87,8 +87,8 @@ def load_classifier(name: str):
     if info["missing_keys"]:  # they would be drawn at random
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
-    if not tokenizer.is_fast:
-        raise InputError(f"{name} has no fast tokenizer, which alone tells where in the text a token stands.")
+    if torch.accelerator.is_available():
+        model.to(torch.accelerator.current_accelerator())
     return model, tokenizer
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.explanations import Explanation, explain
+from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
 from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
-from hf_vat.models.words import EncodedText, encode_words, maximum_length
+from hf_vat.inference import encode_texts, model_name
+from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table, top_k_curves, write_report
 
 RANDOM = "random"
@@ -83,18 +84,26 @@ class ExplainerComparison:
         k = self.at
         names = [f"prob_drop@{k}", f"accuracy_drop@{k}", f"posthoc_gold@{k}", f"posthoc_self@{k}", "area_prob"]
         names += ["aopc_comprehensiveness", "aopc_sufficiency", f"recall@{k}", f"f1@{k}", "token_f1", "iou_f1", "auprc"]
-        return [name for name in names if name in self.methods[RANDOM].values]
+        return [name for name in names if name in self.intervals[RANDOM]]
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, Interval]]:
-        """For each method and score its mean over the scored texts, with a bootstrap interval."""
+        """For each method and score its mean over the texts that have one, with a bootstrap interval.
+
+        A score that fewer than two texts have is left out.
+        """
         return {
             name: {
                 score: bootstrap_interval(values[~np.isnan(values)], self.confidence)
                 for score, values in result.values.items()
+                if self.n_texts(score) > 1
             }
             for name, result in self.methods.items()
         }
+
+    def n_texts(self, score: str) -> int:
+        """Number of texts that have a score: all with words, or those with marked words."""
+        return int((~np.isnan(self.methods[RANDOM].values[score])).sum())
 
     def pairs(self) -> list[dict]:
         """Paired tests of the main scores for each two methods: bootstrap over texts; McNemar where texts are right or
@@ -114,9 +123,11 @@ class ExplainerComparison:
         return tests
 
     def agreement(self) -> list[dict]:
-        """How alike two methods rank the words: mean Kendall τ-b over texts, and overlap of their top words."""
+        """How alike two methods rank the words that the model saw: mean Kendall τ-b over texts, and overlap of their
+        top words.
+        """
         scores = {
-            name: [explanation.scores for explanation in result.explanations if explanation.words]
+            name: [_seen(made.scores, made.seen) for made in result.explanations if any(made.seen)]
             for name, result in self.methods.items()
             if name != RANDOM
         }
@@ -133,7 +144,7 @@ class ExplainerComparison:
         panels = {}
         for panel in _CURVES:
             places = self.shares if panel in ("comprehensiveness", "sufficiency") else self.ks
-            if places and f"{panel}@{places[0]:g}" in self.methods[RANDOM].values:
+            if places and f"{panel}@{places[0]:g}" in self.intervals[RANDOM]:
                 panels[panel] = {
                     name: [(float(x), *self.intervals[name][f"{panel}@{x:g}"]) for x in places] for name in self.methods
                 }
@@ -153,6 +164,8 @@ class ExplainerComparison:
             f"Percent, mean over {self.setup['n_scored']} texts with {100 * self.confidence:g} % bootstrap interval; "
             f"random: mean over {len(self.setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
         )
+        if "auprc" in self.main_scores:
+            caption += f" Against rationales: the {self.n_texts('token_f1')} texts with marked words."
         return Table("Results", columns, rows, caption)
 
     def __str__(self) -> str:
@@ -166,7 +179,10 @@ class ExplainerComparison:
         """Everything but the values of single texts, ready for JSON."""
         methods = {}
         for name, result in self.methods.items():
-            scores = {score: interval._asdict() for score, interval in self.intervals[name].items()}
+            scores = {
+                score: {**interval._asdict(), "n_texts": self.n_texts(score)}
+                for score, interval in self.intervals[name].items()
+            }
             methods[name] = {
                 "settings": result.settings,
                 "seconds_per_text": result.seconds,
@@ -183,7 +199,8 @@ class ExplainerComparison:
         - `report.html`: table, curves, tests, and the first 50 texts explained by every method;
         - `curves.svg`, `curves.png`: scores by number of words;
         - `comparison.json`: setup, scores with intervals, tests, agreement;
-        - `scores.csv`: one line for each method and score; `texts.csv`: one for each method and text.
+        - `scores.csv`: one line for each method and score; `texts.csv`: one for each method and text;
+        - `explanations.jsonl`: the word scores, one line for each method and text.
 
         Returns:
             The path of the page.
@@ -198,6 +215,11 @@ class ExplainerComparison:
         (folder / "comparison.json").write_text(text, encoding="utf-8")
         self._write_scores(folder / "scores.csv")
         self._write_texts(folder / "texts.csv")
+        with open(folder / "explanations.jsonl", "w", encoding="utf-8") as file:
+            for name, result in self.methods.items():
+                for number, explanation in enumerate(result.explanations):
+                    fields = {"name": name, "number": number, **explanation.to_dict()}
+                    file.write(json.dumps(fields, ensure_ascii=False) + "\n")
         tests = [
             [
                 f"{pair['a']} − {pair['b']}",
@@ -239,12 +261,12 @@ class ExplainerComparison:
     def _write_scores(self, path: Path) -> None:
         with open(path, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["method", "score", "at", "mean", "low", "high", "better"])
-            for name, result in self.methods.items():
-                for score in result.values:
+            writer.writerow(["method", "score", "at", "mean", "low", "high", "n_texts", "better"])
+            for name, intervals in self.intervals.items():
+                for score, interval in intervals.items():
                     base, _, at = score.partition("@")
                     better = "lower" if base in LOWER_IS_BETTER else "higher"
-                    writer.writerow([name, base, at, *self.intervals[name][score], better])
+                    writer.writerow([name, base, at, *interval, self.n_texts(score), better])
 
     def _write_texts(self, path: Path) -> None:
         names = list(self.methods[RANDOM].values)
@@ -285,7 +307,7 @@ def compare_explainers(
         methods: names of methods of [`explain`]; or for each name to show the settings of its method, where "method"
             names the method if the name is another: `{"lime 5000": {"method": "lime", "n_samples": 5000}}`.
         scorer: the classifier that is asked about texts without their top words; `model` itself by default.
-        scorer_tokenizer: its tokenizer.
+        scorer_tokenizer: its tokenizer, to be given with it.
         rationales: for each text a flag for each of its words: does it decide, by human judgement or by design? Adds
             precision, recall and F1 of the top words, and AUPRC.
         ks, shares, operator: see [`Faithfulness`].
@@ -297,6 +319,11 @@ def compare_explainers(
     Raises:
         InputError: if an argument cannot be used; see [`explain`] and [`Faithfulness`].
     """
+    texts = check_texts(texts)
+    if isinstance(methods, str):
+        raise InputError(f"methods is the one string {methods!r}; give a list of methods, such as [{methods!r}].")
+    if (scorer is None) != (scorer_tokenizer is None):
+        raise InputError("A scorer and its tokenizer must be given together, or neither.")
     methods = {name: {} for name in methods} if not isinstance(methods, Mapping) else dict(methods)
     if not methods or RANDOM in methods:
         raise InputError(
@@ -307,12 +334,15 @@ def compare_explainers(
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
     if random_seeds < 1:
         raise InputError(f"random_seeds is {random_seeds}; it must be at least 1.")
-    calls = {}
-    for name, settings in methods.items():
-        calls[name] = {"method": name, **settings}
-        check_settings(**calls[name])
     # Whatever can be wrong is found before the first text is explained, which may take hours.
-    encoded = encode_words(tokenizer, check_texts(texts), max_length or maximum_length(model, tokenizer))
+    encoded = encode_texts(tokenizer, texts, model, max_length)
+    calls = {name: {"method": name, **settings} for name, settings in methods.items()}
+    for call in calls.values():
+        settings = check_settings(**call)
+        first = texts[:1] if METHODS[call["method"]].reads else []
+        explain(model, tokenizer, first, batch_size=batch_size, seed=seed, max_length=max_length, **call)
+        for text in encoded:
+            METHODS[call["method"]].cost(text, settings)
     faithfulness = Faithfulness(
         scorer or model,
         scorer_tokenizer or tokenizer,
@@ -334,7 +364,9 @@ def compare_explainers(
         for score in baseline.results[0].values
     }
     if rationales is not None:
-        rationales = _check_rationales(rationales, encoded)
+        all_rationales = _check_rationales(rationales, encoded)
+        # As for faithfulness: words that the model did not see cannot be ranked.
+        rationales = [_seen(flags, text.seen) for flags, text in zip(all_rationales, encoded, strict=True)]
         values |= _expected_by_chance(rationales, ks, baseline.seeds)
     seed_means = {score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores}
     random = MethodResult({"seeds": baseline.seeds}, 0.0, 0, values, seed_means)
@@ -358,16 +390,23 @@ def compare_explainers(
         measured = faithfulness.measure(scores, name)
         values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
         if rationales is not None:
-            values |= _against_rationales(scores, rationales, ks)
+            seen = [_seen(made_scores, text.seen) for made_scores, text in zip(scores, encoded, strict=True)]
+            values |= _against_rationales(seen, rationales, ks)
         seconds = float(np.mean([explanation.seconds for explanation in made]))
         results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
     results[RANDOM] = random
     setup = {
-        "model": model.config.name_or_path or type(model).__name__,
+        "model": model_name(model),
         **{name: value for name, value in measured.setup.items() if name != "explainer"},
         "random_seeds": baseline.seeds,
         "confidence": confidence,
+        "seed": seed,
+        "max_length": max_length,
     }
+    if rationales is not None:
+        marked = sum(map(sum, all_rationales))
+        setup |= {"n_marked_words": marked, "n_marked_words_not_seen": marked - sum(map(sum, rationales))}
+        rationales = all_rationales
     return ExplainerComparison(setup, results, faithfulness.ks, faithfulness.shares, rationales, confidence)
 
 
@@ -412,6 +451,10 @@ def _expected_by_chance(rationales: list, ks: Sequence[int], seeds: Sequence[int
 def _at_ks(at_k, ks: Sequence[int]) -> dict[str, np.ndarray]:
     columns = {"precision": at_k.precision, "recall": at_k.recall, "f1": at_k.f1}
     return {f"{name}@{k}": column[:, place] for name, column in columns.items() for place, k in enumerate(ks)}
+
+
+def _seen(values: list, seen: list[bool]) -> list:
+    return [value for value, flag in zip(values, seen, strict=True) if flag]
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, length: int) -> np.ndarray:

@@ -1,5 +1,10 @@
-"""Forward passes over many texts: sorted by length, in batches, without gradients or randomness."""
+"""Forward passes over many texts: sorted by length, in batches, without gradients or randomness.
 
+A list of token ids may hold positions that the model does not attend to: there stands -1 - id, for the id that the model
+is given (see [`absent`]).
+"""
+
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -9,8 +14,49 @@ import torch
 from tqdm.auto import tqdm
 
 from .errors import InputError
+from .models.words import EncodedText, encode_words, maximum_length
 
-ABSENT = -1  # stands in a list of token ids for a position that the model does not attend to
+
+def model_name(model) -> str:
+    """The name in results: the Hub id or folder, else the class."""
+    return model.config.name_or_path or type(model).__name__
+
+
+def absent(token_id: int) -> int:
+    """What stands in a list of token ids for a token that is outside the attention mask; its own inverse."""
+    return -1 - token_id
+
+
+def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[EncodedText]:
+    """Token ids and words of texts, cut to `max_length` tokens or to what model and tokenizer allow.
+
+    Raises:
+        InputError: if the length is out of range, or the tokenizer's tokens cannot be matched with words.
+    """
+    largest = maximum_length(model, tokenizer)
+    if max_length is None:
+        max_length = largest
+    max_length = whole_number("max_length", max_length, tokenizer.num_special_tokens_to_add() + 1, largest)
+    try:
+        return encode_words(tokenizer, texts, max_length)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def whole_number(name: str, value, least: int, most: int | None = None) -> int:
+    """A Python int from a Python or NumPy one.
+
+    Raises:
+        InputError: if it is none, or out of range.
+    """
+    allowed = f"at least {least}" if most is None else f"from {least} to {most}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}; it must be a whole number, {allowed}.") from None
+    if number < least or (most is not None and number > most):
+        raise InputError(f"{name} is {number}; it must be {allowed}.")
+    return number
 
 
 @contextmanager
@@ -30,11 +76,11 @@ def forward_batches(
 ) -> Iterator[tuple[list[int], object]]:
     """Run token id lists through a model in eval mode without gradients, longest first.
 
-    The batches depend on the lists alone, not on their order, so results are bit-equal in any order.
+    The batches depend on the lists alone, not on their order, so results are bit-equal in any order. Where the tokenizer
+    pads on the left, only lists of equal length share a batch: padding would shift the positions of some models.
 
     Args:
-        input_ids: token ids with special tokens, one list per text; [`ABSENT`] at positions to be left out of the
-            attention mask.
+        input_ids: token ids with special tokens, one list per text.
         batch_size: the largest batch that the model is given.
 
     Yields:
@@ -42,17 +88,24 @@ def forward_batches(
     """
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
     types = _special_token_types(tokenizer)
+    # A configuration may ask for tuples.
+    options = {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
     with evaluation_mode(model):
-        for start in range(0, len(order), batch_size):
+        start = 0
+        while start < len(order):
             positions = order[start : start + batch_size]
+            if tokenizer.padding_side == "left":
+                length = len(input_ids[positions[0]])
+                positions = [position for position in positions if len(input_ids[position]) == length]
+            start += len(positions)
             batch = model_inputs(tokenizer, [input_ids[position] for position in positions], types)
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
-                output = model(**{name: tensor.to(model.device) for name, tensor in batch.items()})
+                output = model(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
 
 
 def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int] | None = None) -> dict:
-    """Tensors [B, T] for token id lists, padded to the longest on the tokenizer's side.
+    """Tensors [B, T] for token id lists, padded on the right to the longest.
 
     Args:
         types: see `_special_token_types`; worked out here if not given.
@@ -60,22 +113,24 @@ def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int]
     Raises:
         InputError: if something has to be padded and the tokenizer has no padding token.
     """
-    width = max(map(len, rows))
-    ids = np.full((len(rows), width), ABSENT)
-    for row, values in zip(ids, rows, strict=True):
-        row[slice(width - len(values), None) if tokenizer.padding_side == "left" else slice(len(values))] = values
-    attended = ids != ABSENT
-    padding_id = tokenizer.pad_token_id
-    if padding_id is None and not attended.all():
-        raise InputError(
-            f"{type(tokenizer).__name__} has no padding token; set tokenizer.pad_token and model.config.pad_token_id."
-        )
-    batch = {"input_ids": np.where(attended, ids, padding_id or 0), "attention_mask": attended.astype(int)}
+    lengths = np.array([len(row) for row in rows])
+    ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    padding = np.arange(ids.shape[1]) >= lengths[:, None]
+    if padding.any():
+        if tokenizer.pad_token_id is None:
+            raise InputError(
+                f"{type(tokenizer).__name__} has no padding token; set tokenizer.pad_token and model.config.pad_token_id."
+            )
+        ids[padding] = tokenizer.pad_token_id
+    attended = ~padding & (ids >= 0)
+    batch = {"input_ids": np.where(ids < 0, absent(ids), ids), "attention_mask": attended.astype(np.int64)}
     types = _special_token_types(tokenizer) if types is None else types
     if types:
-        token_types = np.where(attended, 0, tokenizer.pad_token_type_id)
+        token_types = np.where(padding, tokenizer.pad_token_type_id, 0)
         for token, token_type in types.items():
-            token_types[ids == token] = token_type
+            token_types[attended & (ids == token)] = token_type
         batch["token_type_ids"] = token_types
     return {name: torch.from_numpy(values) for name, values in batch.items()}
 
@@ -92,7 +147,7 @@ def predict_probabilities(
         float64 array of shape [len(input_ids), classes], in the order of `input_ids`.
 
     Raises:
-        InputError: if the model does not give one logit for each of its classes.
+        InputError: if the model does not give one finite logit for each of its classes.
     """
     unique: dict[tuple[int, ...], int] = {}
     place = [unique.setdefault(tuple(ids), len(unique)) for ids in input_ids]
@@ -111,7 +166,8 @@ def class_probabilities(model, output) -> np.ndarray:
     """Softmax of a model's logits, float64 [B, C].
 
     Raises:
-        InputError: if the logits do not have the shape [B, C], with one column for each class of the model.
+        InputError: if the logits do not have the shape [B, C], with one column for each class of the model, or are not
+            finite.
     """
     shape, classes = tuple(output.logits.shape), model.config.num_labels
     if len(shape) != 2 or shape[1] != classes:
@@ -119,7 +175,10 @@ def class_probabilities(model, output) -> np.ndarray:
             f"{type(model).__name__} gives logits of shape {shape}; they must be [batch, {classes}], one column for "
             "each class in config.num_labels."
         )
-    return output.logits.cpu().double().softmax(-1).numpy()
+    probabilities = output.logits.cpu().double().softmax(-1).numpy()
+    if not np.isfinite(probabilities).all():
+        raise InputError(f"{type(model).__name__} gives logits that are not finite; its training has diverged.")
+    return probabilities
 
 
 def progress_bar(label: str | None, total: int) -> tqdm:

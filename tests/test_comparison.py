@@ -71,7 +71,9 @@ def test_agreement_between_methods(comparison):
 def test_everything_is_written_and_can_be_drawn_again(comparison, tmp_path):
     page = comparison.write(tmp_path / "new" / "folder")
     files = {path.name for path in page.parent.iterdir()}
-    assert files == {"report.html", "curves.svg", "curves.png", "comparison.json", "scores.csv", "texts.csv"}
+    assert files == {"report.html", "curves.svg", "curves.png", "comparison.json", "scores.csv", "texts.csv"} | {
+        "explanations.jsonl"
+    }
     report = json.loads((page.parent / "comparison.json").read_text(encoding="utf-8"))
     assert report["methods"]["few"]["scores"]["prob_drop@2"]["mean"] == comparison.intervals["few"]["prob_drop@2"].mean
     assert report["definitions"]["prob_drop"] and report["scale"] == "probability" and report["random_seeds"]
@@ -136,14 +138,56 @@ def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
         ({"rationales": [[0]] * 7}, r"rationales\[0\] has 1 flags, but text 0 has 4 words: \['a', 'very'"),
         ({"methods": {"occlusion": {}, "lime": {"samples": 3}}}, "'lime' has no setting 'samples'"),
         ({"ks": (0,)}, "ks is"),
+        ({"methods": "occlusion"}, r"the one string 'occlusion'; give a list"),
+        ({"methods": ["occlusion", "attention"]}, "Stub gives no token_importance"),
+        ({"methods": {"shapley": {"exact": True}}, "texts": ["good " * 13] * 7}, "13 words.*limit is 12"),
+        ({"methods": {"lime": {"operator": "drop"}}}, "operator is 'drop'"),
+        ({"scorer": object()}, "A scorer and its tokenizer"),
+        ({"seed": -1}, "seed is -1"),
+        ({"max_length": 1}, "max_length is 1"),
         ({"confidence": 95}, "confidence"),
     ],
 )
 def test_bad_input_is_named_before_anything_is_explained(stub, stub_tokenizer, monkeypatch, change, message):
     arguments = {"texts": TEXTS, "labels": LABELS, "methods": ["occlusion"], "ks": (1,), **change}
-    monkeypatch.setattr("hf_vat.comparison.explain", lambda *args, **kwargs: pytest.fail("texts were explained first"))
+
+    def one_text_at_most(model, tokenizer, texts, *args, **kwargs):
+        assert len(texts) < 2, "texts were explained first"
+        return explain(model, tokenizer, texts, *args, **kwargs)
+
+    monkeypatch.setattr("hf_vat.comparison.explain", one_text_at_most)
     with pytest.raises(InputError, match=message):
         compare_explainers(stub, stub_tokenizer, **arguments)
+
+
+def test_words_that_are_not_seen_do_not_count_against_rationales(stub, stub_tokenizer):
+    """A random method must fare as the random rankings do: words beyond the maximum length cannot be ranked."""
+    texts = ["good bad very not film movie but a"] * 40
+    rationales = [[0, 1, 0, 0, 0, 0, 0, 1]] * 40  # the last one is not seen
+    with pytest.warns(UserWarning, match="4 words|160 words"):
+        comparison = compare_explainers(
+            stub,
+            stub_tokenizer,
+            texts,
+            [1] * 40,
+            {"chance": {"method": "gradient"}, "occlusion": {}},
+            rationales=rationales,
+            ks=(1, 2),
+            max_length=6,
+        )
+    assert comparison.intervals["random"]["recall@2"].mean == pytest.approx(2 / 4)
+    assert comparison.intervals["occlusion"]["recall@1"].mean == 1  # "bad", the only one of two that can be found
+    assert (comparison.setup["n_marked_words"], comparison.setup["n_marked_words_not_seen"]) == (80, 40)
+    assert comparison.agreement()[0]["top_k_overlap"] <= 1
+
+
+def test_scores_of_fewer_than_two_texts_are_left_out(stub, stub_tokenizer, tmp_path):
+    rationales = [[0] * len(text.split()) for text in TEXTS]
+    rationales[0][2] = 1
+    comparison = compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], rationales=rationales, ks=(1,))
+    assert "auprc" not in comparison.intervals["occlusion"] and comparison.n_texts("auprc") == 1
+    assert "recall@1" not in comparison.main_scores
+    comparison.write(tmp_path)
 
 
 # Evidence that is known

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hf_vat.errors import InputError
-from hf_vat.inference import ABSENT, evaluation_mode, forward_batches, predict_probabilities, progress_bar
+from hf_vat.inference import absent, evaluation_mode, forward_batches, predict_probabilities, progress_bar
 
 TEXTS = [
     "good film",
@@ -162,13 +162,15 @@ def test_c04_results_in_order_whatever_the_batch(make_model, tokenizer, input_id
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-def test_the_mask_follows_the_padding_side(recorded, tokenizer, monkeypatch):
+def test_padding_on_the_right_and_none_where_the_tokenizer_pads_on_the_left(recorded, tokenizer, monkeypatch):
     model, batches = recorded
+    short, long, other = tokenizer(["good", "a good film", "bad"])["input_ids"]
+    predict_probabilities(model, tokenizer, [short, long, other])
+    assert batches[0]["input_ids"].tolist() == [long, [*short, 0, 0], [*other, 0, 0]]
+    assert batches[0]["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
     monkeypatch.setattr(tokenizer, "padding_side", "left")
-    short, long = tokenizer(["good", "a good film"])["input_ids"]
-    predict_probabilities(model, tokenizer, [short, long])
-    assert batches[0]["input_ids"].tolist() == [long, [0, 0, *short]]
-    assert batches[0]["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]
+    predict_probabilities(model, tokenizer, [short, long, other])
+    assert [batch["input_ids"].tolist() for batch in batches[1:]] == [[long], [short, other]]
 
 
 def test_probabilities_are_the_softmax_in_float64(make_model, tokenizer, input_ids):
@@ -206,9 +208,23 @@ def test_progress_bar_counts_inputs_also_equal_ones(make_model, tokenizer, input
 def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(recorded, tokenizer):
     model, batches = recorded
     [ids] = tokenizer(["a good film"])["input_ids"]
-    predict_probabilities(model, tokenizer, [[*ids[:2], ABSENT, *ids[3:]]])
+    predict_probabilities(model, tokenizer, [[*ids[:2], absent(7), *ids[3:]]])
     assert batches[0]["attention_mask"].tolist() == [[1, 1, 0, 1, 1]]
-    assert batches[0]["input_ids"].tolist() == [[*ids[:2], tokenizer.pad_token_id, *ids[3:]]]
+    assert batches[0]["input_ids"].tolist() == [[*ids[:2], 7, *ids[3:]]]
+
+
+def test_c15_a_diverged_model_is_named(make_model, tokenizer, input_ids):
+    model = make_model()
+    torch.nn.init.constant_(model.learner_head.out_proj.bias, float("nan"))
+    with pytest.raises(InputError, match="BertForVATClassification gives logits that are not finite"):
+        predict_probabilities(model, tokenizer, input_ids)
+
+
+def test_a_configuration_that_asks_for_tuples(make_model, tokenizer, input_ids):
+    model = make_model()
+    expected = predict_probabilities(model, tokenizer, input_ids)
+    model.config.return_dict = False
+    np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), expected)
 
 
 def test_a_tokenizer_without_a_padding_token(make_model, tokenizer, input_ids):

@@ -38,6 +38,8 @@ class EvaluateArguments:
     operator: str = field(
         default="delete", metadata={"help": "How the scorer's words are taken out.", "choices": list(OPERATORS)}
     )
+    confidence: float = field(default=0.95, metadata={"help": "Of the intervals."})
+    max_length: int | None = field(default=None, metadata={"help": "Tokens per text; as many as the model takes."})
     random_seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
     batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
     seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
@@ -69,6 +71,8 @@ def main():
         shares=args.shares,
         operator=args.operator,
         random_seeds=args.random_seeds,
+        confidence=args.confidence,
+        max_length=args.max_length,
         batch_size=args.batch_size,
         seed=args.seed,
         save_to=folder and folder / "explanations",

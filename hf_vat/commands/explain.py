@@ -66,5 +66,5 @@ def main():
         print(f"Page: {html}")
     if scores:
         fields = [explanation.to_dict() for explanation in explanations]
-        scores.write_text(json.dumps(fields, ensure_ascii=False, indent=1), encoding="utf-8")
+        scores.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
         print(f"Scores: {scores}")

@@ -11,8 +11,15 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import class_probabilities, forward_batches, progress_bar
-from hf_vat.models.words import EncodedText, encode_words, maximum_length
+from hf_vat.inference import (
+    class_probabilities,
+    encode_texts,
+    forward_batches,
+    model_name,
+    progress_bar,
+    whole_number,
+)
+from hf_vat.models.words import EncodedText
 
 from . import gradients
 from .analysis import Analysis
@@ -39,7 +46,8 @@ def explain(
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
 
-    Works with every sequence classification model of transformers and hf_vat. The model runs in eval mode; its
+    Works with every sequence classification model of transformers and hf_vat that chooses one class per text; the three
+    gradient methods need one that reads `inputs_embeds`. The model runs in eval mode; its
     train/eval flags, gradients and the global random state are left as they were. A text longer than the model takes is
     cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
     words, and a prediction.
@@ -76,7 +84,8 @@ def explain(
             or "pad", see [`hf_vat.faithfulness.OPERATORS`].
         target: class to explain, or one for each text; by default the predicted one. Attention, mask and random scores
             do not depend on it.
-        batch_size: the largest batch that the model is given, whatever the number of samples.
+        batch_size: the largest batch that the model is given, whatever the number of samples. Beside it, a sample of
+            lime or shapley takes a few bytes for each word.
         seed: seed of methods that draw random numbers, at least 0. What is drawn for a text depends on the seed and the
             text alone.
         gold: the true class id of each text, to be shown beside the prediction.
@@ -96,28 +105,23 @@ def explain(
     texts = check_texts(texts)
     settings = check_settings(method, **settings)
     names = _class_names(model)
+    batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
     golds = _check_labels("gold", [None] * len(texts) if gold is None else gold, texts, names)
-    if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
-    if seed < 0:
-        raise InputError(f"seed is {seed}; it must be at least 0.")
-    max_length = _check_length(max_length, model, tokenizer)
-    encoded = encode_words(tokenizer, texts, max_length)
+    encoded = encode_texts(tokenizer, texts, model, max_length)
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
     _warn_truncated(encoded)
 
     common = {
         "method": method,
         "label_names": names,
-        "model": model.config.name_or_path or type(model).__name__,
+        "model": model_name(model),
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
     store, explanations, windows = None, [], _windows(costs)
     with progress_bar(method if progress else None, sum(costs)) as bar:
         if save_to is not None:
-            run = {**common, "targets": targets, "gold": golds, "max_length": max_length}
-            store = Store(save_to, model, texts, run)
+            store = Store(save_to, model, encoded, {**common, "targets": targets, "gold": golds})
             explanations += store.read([window.stop for window in windows])
             bar.update(sum(costs[: len(explanations)]))
         try:
@@ -181,7 +185,6 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
     probabilities: list[list[float]] = [[]] * len(texts)
     field = METHODS[method].reads
     token_values: list[list[float]] | None = [[]] * len(texts) if field else None
-    left_padded = tokenizer.padding_side == "left"
     input_ids = [text.input_ids for text in texts]
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
     with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
@@ -200,8 +203,7 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
                     f"with {needed}, or a method that works with any model: {others}."
                 )
             for position, row in zip(positions, values.float().tolist(), strict=True):
-                length = len(input_ids[position])
-                token_values[position] = row[len(row) - length :] if left_padded else row[:length]
+                token_values[position] = row[: len(input_ids[position])]
     predictions = [max(range(len(row)), key=row.__getitem__) for row in probabilities]
     targets = [
         prediction if target is None else target for prediction, target in zip(predictions, targets, strict=True)
@@ -222,10 +224,16 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
 
 
 def _class_names(model) -> list[str]:
-    config = model.config
-    if config.problem_type not in (None, "single_label_classification") or config.num_labels < 2:
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(model, "device"):
+        raise InputError(
+            f"{type(model).__name__} has no config or device of its own; give the model of transformers itself, such as "
+            "model.module of a wrapped one."
+        )
+    problem_type = getattr(config, "problem_type", None)
+    if problem_type not in (None, "single_label_classification") or config.num_labels < 2:
         kind = {"multi_label_classification": "multi-label", "regression": "a regression model"}.get(
-            config.problem_type, f"a model with num_labels={config.num_labels}"
+            problem_type, f"a model with num_labels={config.num_labels}"
         )
         raise InputError(
             f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
@@ -252,19 +260,6 @@ def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int 
             raise InputError(f"{name}[{position}] is {label}; the classes of the model are {classes}.")
         checked.append(label)
     return checked
-
-
-def _check_length(max_length: int | None, model, tokenizer) -> int:
-    largest = maximum_length(model, tokenizer)
-    if max_length is None:
-        return largest
-    smallest = tokenizer.num_special_tokens_to_add() + 1
-    if not smallest <= max_length <= largest:
-        raise InputError(
-            f"max_length is {max_length}; this model and tokenizer take {smallest} to {largest} tokens, "
-            "special ones included."
-        )
-    return max_length
 
 
 def _warn_truncated(texts: list[EncodedText]) -> None:

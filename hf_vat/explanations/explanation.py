@@ -45,7 +45,7 @@ class Explanation:
         model: name of the model.
         settings: settings of the method, such as `n_samples` or `baseline`, and its seed.
         details: what the method has to say about the text, such as `convergence_gap`; see [`explain`].
-        seconds: wall-clock time, as the mean over the texts of the call.
+        seconds: wall-clock time, as the mean over the texts that were run together.
 
     Raises:
         ValueError: if lengths differ, a word is not the text at its span, a score is not finite or a class id is not

@@ -7,6 +7,7 @@ padding, RoBERTa would count positions differently and GPT-2 would not find the 
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -17,6 +18,7 @@ from .analysis import Analysis, WordScores
 from .explanation import Explanation
 
 BASELINES = ("pad", "mask", "unk", "zero")
+_OTHERS = "methods that work with any model are occlusion, lime and shapley."
 
 
 def gradient(analysis: Analysis) -> list[WordScores]:
@@ -43,18 +45,17 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
         raise ImportError("method='integrated_gradients' needs Captum: pip install 'hf-vat[explain]'") from error
     token_id = _baseline_id(analysis)
     results: list[WordScores | None] = [None] * len(analysis.texts)
-    with evaluation_mode(analysis.model), torch.backends.cudnn.flags(enabled=False):  # cuDNN's LSTM has no eval mode
+    with _gradients_of(analysis.model):
         for positions, batch, targets in _equal_lengths(analysis):
             probability = _Probability(analysis, batch)
-            special = torch.tensor([analysis.texts[position].special for position in positions])
+            special = torch.tensor([analysis.texts[position].special for position in positions], dtype=torch.bool)
             with torch.no_grad():
-                embed = analysis.model.get_input_embeddings()
-                embeddings = embed(batch["input_ids"])
+                embeddings = _embed(analysis, batch["input_ids"])
                 if token_id is None:
                     baseline = embeddings * special.to(embeddings).unsqueeze(-1)
                 else:
                     special = special.to(embeddings.device)
-                    baseline = embed(torch.where(special, batch["input_ids"], token_id))
+                    baseline = _embed(analysis, torch.where(special, batch["input_ids"], token_id))
             attributions, gaps = IntegratedGradients(probability).attribute(
                 embeddings,
                 baselines=baseline,
@@ -63,7 +64,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
                 internal_batch_size=analysis.batch_size,
                 return_convergence_delta=True,
             )
-            values = attributions.double().sum(-1)  # [B, T]
+            values = attributions.cpu().double().sum(-1)  # [B, T]
             for position, row, gap in zip(positions, values.tolist(), gaps.tolist(), strict=True):
                 difference = sum(row) - gap
                 full = analysis.probabilities[position][analysis.targets[position]]
@@ -99,18 +100,39 @@ class _Probability:
         rows, length = embeddings.shape[:2]
         types = {} if self.types is None else {"token_type_ids": self.types[:1].expand(rows, -1)}
         attention_mask = torch.ones(rows, length, dtype=torch.long, device=embeddings.device)
-        output = self.analysis.model(inputs_embeds=embeddings, attention_mask=attention_mask, **types)
+        model = self.analysis.model
+        try:
+            output = model(inputs_embeds=embeddings, attention_mask=attention_mask, **types)
+        except (TypeError, NotImplementedError) as error:
+            raise InputError(f"{type(model).__name__} does not read embeddings ({error}); {_OTHERS}") from error
         self.analysis.bar.update(rows)
-        # float64: a float32 softmax of a sure prediction has no gradient
-        return output.logits.double().softmax(-1).gather(1, targets.unsqueeze(1)).squeeze(1)
+        # float64, where there is one: a float32 softmax of a sure prediction has no gradient
+        precise = torch.float32 if embeddings.device.type == "mps" else torch.float64
+        return output.logits.to(precise).softmax(-1).gather(1, targets.unsqueeze(1)).squeeze(1)
+
+
+@contextmanager
+def _gradients_of(model) -> Iterator[None]:
+    """Eval mode, with gradients whatever the caller's mode; cuDNN's LSTM has none in eval mode."""
+    cudnn = torch.backends.cudnn.flags(enabled=False)
+    with evaluation_mode(model), cudnn, torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+def _embed(analysis: Analysis, input_ids: torch.Tensor) -> torch.Tensor:
+    model = analysis.model
+    try:
+        return model.get_input_embeddings()(input_ids)
+    except (AttributeError, NotImplementedError) as error:
+        raise InputError(f"{type(model).__name__} has no word embeddings to take a gradient at; {_OTHERS}") from error
 
 
 def _from_gradients(analysis: Analysis, token_scores) -> list[WordScores]:
     results: list[WordScores | None] = [None] * len(analysis.texts)
-    with evaluation_mode(analysis.model), torch.backends.cudnn.flags(enabled=False), torch.enable_grad():
+    with _gradients_of(analysis.model):
         for positions, batch, targets in _equal_lengths(analysis):
             with torch.no_grad():
-                embeddings = analysis.model.get_input_embeddings()(batch["input_ids"])
+                embeddings = _embed(analysis, batch["input_ids"])
             embeddings.requires_grad_()
             total = _Probability(analysis, batch)(embeddings, targets).sum()
             [gradients] = torch.autograd.grad(total, embeddings)
@@ -138,8 +160,6 @@ def _equal_lengths(analysis: Analysis) -> Iterator[tuple[list[int], dict, torch.
 def _baseline_id(analysis: Analysis) -> int | None:
     """The token that stands for every word in the baseline; None for a zero vector."""
     name = analysis.settings["baseline"]
-    if name not in BASELINES:
-        raise InputError(f"baseline is {name!r}; choose one of {', '.join(map(repr, BASELINES))}.")
     if name == "zero":
         return None
     token_id = getattr(analysis.tokenizer, f"{name}_token_id")

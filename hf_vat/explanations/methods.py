@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hf_vat.errors import InputError
+from hf_vat.faithfulness.perturb import OPERATORS
+from hf_vat.inference import whole_number
 from hf_vat.models.words import EncodedText
 
 from . import gradients, perturbations
@@ -45,10 +47,12 @@ def check_settings(method: str, **given) -> dict:
         if name not in defaults:
             allowed = ", ".join(defaults) or "no settings"
             raise InputError(f"method={method!r} has no setting {name!r}; it has {allowed}.")
-        if type(value) is not type(defaults[name]):
-            raise InputError(f"{name} is {value!r}; give a value such as {defaults[name]!r}.")
-        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise InputError(f"{name} is {value}; it must be at least 1.")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, _CHOICES[name]))}.")
+        if isinstance(defaults[name], bool) and not isinstance(value, bool):
+            raise InputError(f"{name} is {value!r}; it must be True or False.")
+        if type(defaults[name]) is int:
+            given[name] = whole_number(name, value, 1)
     return {**defaults, **given}
 
 
@@ -76,6 +80,7 @@ def _random(analysis: Analysis) -> list[WordScores]:
 
 
 _OPERATOR = {"operator": "delete"}
+_CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
 METHODS: dict[str, Method] = {
     "attention": Method(_attention, reads="token_importance"),
     "mask": Method(_mask, reads="token_mask"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from hf_vat.errors import InputError
+from hf_vat.models.words import EncodedText
 
 from .explanation import Explanation
 
@@ -30,23 +31,25 @@ def load_explanations(path: str | PathLike) -> list[Explanation]:
 class Store:
     """A file of explanations for one call of `explain`.
 
-    Its first line says which model (by name and weights), method, settings and texts it belongs to.
+    Its first line says which model (configuration and weights), method, settings and texts (as the model reads them) it
+    belongs to. The file is made with the first explanations.
 
     Raises:
-        InputError: if the file exists and belongs to another call, or is something else.
+        InputError: if the path is a folder.
     """
 
-    def __init__(self, path: str | PathLike, model, texts: Sequence, run: dict):
+    def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText], run: dict):
         self.path = Path(path)
-        inputs = [texts, run["targets"], run["gold"]]
+        if self.path.is_dir():
+            raise InputError(f"save_to is {path}, a folder; give a file.")
+        inputs = [[(text.text, text.words, text.input_ids) for text in texts], run["targets"], run["gold"]]
         self._header = {
             "format": _FORMAT,
-            "model": model.config.name_or_path,
-            "weights": _weights_digest(model),
+            "model": run["model"],
             "method": run["method"],
             "settings": run["settings"],
-            "max_length": run["max_length"],
             "texts": len(texts),
+            "model state": _model_digest(model),
             "inputs": sha256(json.dumps(inputs).encode()).hexdigest(),
         }
 
@@ -54,22 +57,27 @@ class Store:
         """The finished explanations, up to the last of `ends` (numbers of texts) that was reached.
 
         What comes after it, such as half a line, is cut off.
+
+        Raises:
+            InputError: if the file belongs to another call, or is something else.
         """
-        if not self.path.exists() or not self.path.stat().st_size:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(self._header) + "\n", encoding="utf-8")
+        begun = self.path.read_bytes() if self.path.exists() else b""
+        if self._first_line().startswith(begun):  # nothing, or a first line that was torn
+            self.path.unlink(missing_ok=True)
             return []
         header, lines = _read(self.path)
         different = [name for name, value in self._header.items() if header.get(name) != value]
-        if different:
-            told = "; ".join(f"{name}: {header.get(name)!r} there, {self._header[name]!r} here" for name in different)
+        if different and lines:
+            values = {name: f" ({header.get(name)!r} there, {self._header[name]!r} here)" for name in different}
+            values |= {"model state": " (configuration or weights)", "inputs": " (texts, targets, gold labels)"}
             raise InputError(
-                f"{self.path} holds explanations of another call ({told}). Choose another file, or delete it to begin "
+                f"{self.path} holds explanations of another call, with other "
+                f"{', '.join(name + values[name] for name in different)}. Choose another file, or delete it to begin "
                 "again."
             )
         done = max((end for end in ends if end <= len(lines)), default=0)
-        kept = "".join(f"{line}\n" for line in [json.dumps(self._header), *lines[:done]]).encode()
-        if self.path.stat().st_size != len(kept):
+        kept = (self._first_line() + b"".join(line.encode() + b"\n" for line in lines[:done])) if done else b""
+        if kept != begun:
             partial = self.path.with_name(self.path.name + ".partial")  # never lose what is there
             partial.write_bytes(kept)
             os.replace(partial, self.path)
@@ -77,11 +85,17 @@ class Store:
 
     def append(self, explanations: Sequence[Explanation]) -> None:
         """Write explanations to the end of the file, and to the disk."""
-        lines = "".join(json.dumps(explanation.to_dict()) + "\n" for explanation in explanations)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "ab") as file:
-            file.write(lines.encode())
+            if not file.tell():
+                file.write(self._first_line())
+            for explanation in explanations:
+                file.write(json.dumps(explanation.to_dict(), allow_nan=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _first_line(self) -> bytes:
+        return json.dumps(self._header).encode() + b"\n"
 
 
 def _read(path: Path) -> tuple[dict, list[str]]:
@@ -98,9 +112,11 @@ def _read(path: Path) -> tuple[dict, list[str]]:
     return header, lines
 
 
-def _weights_digest(model) -> str:
-    """Two checkpoints in one folder, one after the other, must not be mixed."""
-    digest = sha256()
+def _model_digest(model) -> str:
+    """Two models in one folder, one after the other, must not be mixed, nor two that differ in a setting."""
+    settings = {name: value for name, value in model.config.to_dict().items() if not name.startswith("_")}
+    settings.pop("transformers_version", None)
+    digest = sha256(f"{type(model).__name__} {json.dumps(settings, sort_keys=True, default=str)}".encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())

@@ -15,11 +15,10 @@ from math import ceil
 import numpy as np
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import predict_probabilities, progress_bar
-from hf_vat.models.words import encode_words, maximum_length
+from hf_vat.inference import encode_texts, model_name, predict_probabilities, progress_bar, whole_number
 
 from . import scores as score
-from .perturb import Operator, random_ranking, rank_words
+from .perturb import Operator, check_ks, random_ranking, rank_words
 
 # "@K" and "@q" in a result's names: the number, or the share, of the top words.
 DEFINITIONS = {
@@ -36,6 +35,7 @@ DEFINITIONS = {
 }
 LOWER_IS_BETTER = {"sufficiency", "aopc_sufficiency"}
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
+_WINDOW = 4096  # model inputs that are made and run together; bounds what is in memory at a time
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Faithfulness:
 
     Args:
         scorer: a sequence classification model; it is run in eval mode, on its own device.
-        tokenizer: the scorer's fast tokenizer; it needs an unknown token.
-        texts: texts as the user wrote them.
+        tokenizer: the scorer's tokenizer.
+        texts: texts as the user wrote them, or as lists of words.
         labels: gold class ids, one for each text.
         seen: for each text one flag for each of its words: does the explainer see it? All, if not given.
         ks: numbers of top words to delete and to keep; a text with fewer words has all of them deleted or kept and is
@@ -108,7 +108,7 @@ class Faithfulness:
         operator: how absent words are taken out: "delete", "mask" or "pad", see [`OPERATORS`].
         batch_size: the largest batch that the scorer is given.
         max_length: tokens that the scorer reads; as many as it can, if not given.
-        scorer_name: name in the results; the model's `config.name_or_path`, if not given.
+        scorer_name: name in the results; the model's own, if not given.
         progress: label of the progress bars; none is shown if it is not given.
 
     Attributes:
@@ -140,14 +140,14 @@ class Faithfulness:
         progress: str | None = None,
     ):
         texts = check_texts(texts)
-        _check_inputs(scorer, texts, labels, ks, shares, batch_size)
+        _check_inputs(scorer, texts, labels, shares)
         self.scorer, self.tokenizer = scorer, tokenizer
-        self.ks = tuple(int(k) for k in ks)
+        self.ks = check_ks(ks)
         self.shares = tuple(float(share) for share in shares)
-        self.batch_size, self.progress = batch_size, progress
+        self.batch_size, self.progress = whole_number("batch_size", batch_size, 1), progress
         self._operator = Operator.of(operator, tokenizer)
 
-        encoded = encode_words(tokenizer, texts, max_length or maximum_length(scorer, tokenizer))
+        encoded = encode_texts(tokenizer, texts, scorer, max_length)
         if seen is None:
             seen = [text.seen for text in encoded]
         _check_words(seen, "seen", encoded)
@@ -162,16 +162,10 @@ class Faithfulness:
         self._encoded = encoded
         self.candidates = [candidates[row] for row in self.rows]
         self.labels = np.asarray(labels, dtype=int)[self.rows]
-        self.full = self._predict(
-            [
-                ids
-                for row, candidates in zip(self.rows, self.candidates, strict=True)
-                for ids in self._keep(row, candidates, np.ones((1, len(candidates))))
-            ]
-        )
+        self.full = self._predict(self.candidates, lambda candidates: np.ones((1, len(candidates))))[:, 0]
         sizes = np.array([len(positions) for positions in self.candidates])
         self._setup = {
-            "scorer": scorer_name or scorer.config.name_or_path,
+            "scorer": scorer_name or model_name(scorer),
             "scale": "probability",
             "operator": operator,
             "definitions": {name: DEFINITIONS[name] for name in self._score_names()},
@@ -231,16 +225,14 @@ class Faithfulness:
         ]
 
     def _measure(self, rankings: list[list[int]], explainer: str, n_tied: int) -> FaithfulnessResult:
-        inputs, emptied = [], []
-        for row, ranking in zip(self.rows, rankings, strict=True):
+        def without_and_with(ranking: list[int]) -> np.ndarray:
             counts = np.array([min(k, len(ranking)) for k in self.ks] + [_count(q, len(ranking)) for q in self.shares])
             top = np.arange(len(ranking)) < counts[:, None]  # [K + Q, n], in the order of the ranking
-            perturbed = self._keep(row, ranking, np.concatenate([~top, top]))
-            [nothing] = self._keep(row, ranking, np.zeros((1, len(ranking))))
-            emptied.append([ids == nothing for ids in perturbed[: len(self.ks)]])
-            inputs += perturbed
+            return np.concatenate([~top, top])
+
         number = len(self.ks)
-        probabilities = self._predict(inputs).reshape(len(rankings), 2, number + len(self.shares), -1)
+        probabilities = self._predict(rankings, without_and_with)
+        probabilities = probabilities.reshape(len(rankings), 2, number + len(self.shares), -1)
         deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K + Q, classes]
         at_k, full, labels = (deleted[:, :number], kept[:, :number]), self.full, self.labels
         columns = {
@@ -265,25 +257,37 @@ class Faithfulness:
                 values |= {f"{name}@{share:g}": column[:, place] for place, share in enumerate(self.shares)}
                 values[f"aopc_{name}"] = column.mean(1)
         setup = {"explainer": explainer, **self._setup}
-        n_emptied = dict(zip(self.ks, np.sum(emptied, 0).tolist(), strict=True))
+        sizes = np.array([len(ranking) for ranking in rankings])
+        n_emptied = {k: int((sizes <= k).sum()) for k in self.ks}
         return FaithfulnessResult(setup, self.rows, values, n_tied, n_emptied)
 
-    def _keep(self, row: int, positions: Sequence[int], kept: np.ndarray) -> list[list[int]]:
-        """Token ids of a text with some of the words at `positions`, by `kept` [S, len(positions)]; others go."""
-        words = np.zeros((len(kept), len(self._encoded[row].words)), dtype=bool)
-        words[:, positions] = kept
-        return self._operator.keep(self._encoded[row], words)
+    def _predict(self, rankings: list[list[int]], kept) -> np.ndarray:
+        """The scorer's probabilities, shape [n_scored, S, classes], on perturbations of each scored text.
 
-    def _predict(self, input_ids: list[list[int]]) -> np.ndarray:
-        with progress_bar(self.progress, len(input_ids)) as bar:
-            return predict_probabilities(self.scorer, self.tokenizer, input_ids, self.batch_size, bar)
+        Args:
+            rankings: for each scored text its candidate words, in an order.
+            kept: from such an order to S boolean rows: which of these words stay. All other words go.
+        """
+        probabilities, inputs = [], []
+        with progress_bar(self.progress, len(rankings)) as bar:
+            for row, ranking in zip(self.rows, rankings, strict=True):
+                flags = kept(ranking)
+                words = np.zeros((len(flags), len(self._encoded[row].words)), dtype=bool)
+                words[:, ranking] = flags
+                inputs += self._operator.keep(self._encoded[row], words)
+                if len(inputs) >= _WINDOW or row == self.rows[-1]:
+                    found = predict_probabilities(self.scorer, self.tokenizer, inputs, self.batch_size)
+                    probabilities.append(found.reshape(-1, len(flags), found.shape[1]))
+                    bar.update(len(probabilities[-1]))
+                    inputs = []
+        return np.concatenate(probabilities)
 
 
 def _count(share: float, words: int) -> int:
     return max(1, ceil(share * words - 1e-9))  # 0.1 · 30 is a little above 3
 
 
-def _check_inputs(scorer, texts, labels, ks, shares, batch_size) -> None:
+def _check_inputs(scorer, texts, labels, shares) -> None:
     if not texts:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
     if len(labels) != len(texts):
@@ -295,11 +299,6 @@ def _check_inputs(scorer, texts, labels, ks, shares, batch_size) -> None:
                 f"Label {label!r} in row {row} is no class id of the scorer; allowed are the integers 0 to "
                 f"{classes - 1}. Map names with model.config.label2id and leave out texts without a gold label."
             )
-    numbers = np.asarray(ks)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
-        raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
-    if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
     for share in shares:
         if not 0 < share <= 1:
             raise InputError(f"shares has {share}; give shares of the words above 0 and at most 1, such as 0.2.")

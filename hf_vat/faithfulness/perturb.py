@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_vat.errors import InputError
-from hf_vat.inference import ABSENT
+from hf_vat.inference import absent
 from hf_vat.models.words import EncodedText
 
 OPERATORS = {
@@ -42,6 +42,18 @@ def rank_words(scores: Sequence[float], candidates: Sequence[int]) -> list[int]:
     return sorted((int(position) for position in candidates), key=lambda position: (-float(values[position]), position))
 
 
+def check_ks(ks) -> tuple[int, ...]:
+    """Numbers of top words as Python ints.
+
+    Raises:
+        InputError: if one is not a whole number from 1, or occurs twice.
+    """
+    numbers = np.asarray(ks)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
+        raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
+    return tuple(numbers.tolist())
+
+
 def random_ranking(candidates: Sequence[int], seed: int, example: int) -> list[int]:
     """Shuffle candidate words uniformly, by a generator of this example's own.
 
@@ -66,19 +78,19 @@ class Operator:
         """The operator for a tokenizer.
 
         Raises:
-            InputError: if there is no such operator, or the tokenizer has no unknown token where one is needed.
+            InputError: if there is no such operator, or the tokenizer has no token to stand for absent words.
         """
         if name not in OPERATORS:
             raise InputError(f"There is no operator {name!r}; there are {', '.join(OPERATORS)}.")
-        if name == "pad":
-            return cls(name, ABSENT)
-        token_id = tokenizer.mask_token_id if name == "mask" else None
-        token_id = tokenizer.unk_token_id if token_id is None else token_id
+        needed = {
+            "delete": [tokenizer.unk_token_id],
+            "mask": [tokenizer.mask_token_id, tokenizer.unk_token_id],
+            # RoBERTa counts positions by what is no padding token
+            "pad": [tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id],
+        }[name]
+        token_id = next((token for token in needed if token is not None), None)
         if token_id is None:
-            raise InputError(
-                "The tokenizer has no unknown token to stand for a text without words; set tokenizer.unk_token, or "
-                'use operator="pad".'
-            )
+            raise InputError(f"operator={name!r} needs a token to stand for absent words; set tokenizer.unk_token.")
         return cls(name, token_id)
 
     def keep(self, encoded: EncodedText, kept) -> list[list[int]]:
@@ -97,14 +109,15 @@ class Operator:
         covers = np.zeros((kept.shape[1], len(ids)), dtype=np.float32)  # [n, T]
         for token, words in enumerate(encoded.token_words):
             covers[list(words), token] = 1
-        absent = (~kept).astype(np.float32) @ covers > 0  # [S, T]
+        taken = (~kept).astype(np.float32) @ covers > 0  # [S, T]
         if self.name != "delete":
-            return np.where(absent, self.token_id, ids).tolist()
-        rows = [ids[~row].tolist() for row in absent]
+            stand_in = self.token_id if self.name == "mask" else absent(self.token_id)
+            return np.where(taken, stand_in, ids).tolist()
+        rows = [ids[~row].tolist() for row in taken]
         in_word = covers.any(0)
         if in_word.any():  # a model needs something to read where the words were
             empty = ids[special].tolist()
             empty.insert(int(special[: in_word.argmax()].sum()), self.token_id)
-            for row in np.flatnonzero(absent[:, in_word].all(1)):
+            for row in np.flatnonzero(taken[:, in_word].all(1)):
                 rows[row] = empty
         return rows

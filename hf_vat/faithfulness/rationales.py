@@ -15,7 +15,7 @@ import numpy as np
 
 from hf_vat.errors import InputError
 
-from .perturb import rank_words
+from .perturb import check_ks, rank_words
 from .statistics import import_extra
 
 
@@ -135,9 +135,7 @@ def precision_recall_f1_at_k(scores, rationales, ks: Sequence[int], denominator:
     Raises:
         InputError: as [`auprc`], or if a K or the denominator is none of those allowed.
     """
-    numbers = np.asarray(ks)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 1).any() or len(set(ks)) < len(ks):
-        raise InputError(f"ks is {ks!r}; give different whole numbers of words from 1, for example (1, 5).")
+    numbers = np.array(check_ks(ks))
     if denominator not in ("min", "k"):
         raise InputError(f'There is no denominator {denominator!r}; give "min" for min(K, n) or "k" for K.')
     texts = _check(scores, rationales)

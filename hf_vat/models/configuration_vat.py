@@ -1,23 +1,17 @@
-"""Configuration of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
+"""Configurations of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
 
 from typing import ClassVar, Literal
 
 from huggingface_hub.dataclasses import strict
-from transformers import BertConfig
+from transformers import AutoConfig, BertConfig, PreTrainedConfig
+
+from .configuration_word_encoder import WordEncoderConfig
 
 
 @strict
-class BertVATConfig(BertConfig):
+class VATSettings(PreTrainedConfig):
     r"""
-    Configuration of [`BertForVATClassification`]: a [`~transformers.BertConfig`] with what VAT adds.
-
-    The three systems of the paper are settings:
-
-    | system | `pooling` | `bottleneck` |
-    |---|---|---|
-    | BERT-base | `"first"` | `"none"` |
-    | BERT-ATT | `"attention"` | `"none"` |
-    | BERT-VAT | `"attention"` | `"gaussian"` |
+    What VAT adds to an encoder's configuration, whichever the encoder.
 
     Args:
         pooling (`str`, *optional*, defaults to `"attention"`):
@@ -47,7 +41,6 @@ class BertVATConfig(BertConfig):
             Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
     """
 
-    model_type = "bert_vat"
     keys_to_ignore_at_inference: ClassVar[list[str]] = [
         "cross_entropy",
         "compression",
@@ -75,14 +68,6 @@ class BertVATConfig(BertConfig):
             given = {name: kwargs.pop(name) for name in settings if name in kwargs}
             config_dict = {key: value for key, value in config_dict.items() if key not in settings} | given
         return super().from_dict(config_dict, **kwargs)
-
-    @classmethod
-    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
-        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
-        # A plain BERT checkpoint is what we build on; its model_type would hide ours.
-        if config_dict.get("model_type") == BertConfig.model_type:
-            config_dict.pop("model_type")
-        return config_dict, kwargs
 
     def __post_init__(self, **kwargs):
         num_labels = kwargs.get("num_labels")
@@ -132,4 +117,90 @@ class BertVATConfig(BertConfig):
             )
 
 
-__all__ = ["BertVATConfig"]
+@strict
+class BertVATConfig(VATSettings, BertConfig):
+    r"""
+    Configuration of [`BertForVATClassification`]: a [`~transformers.BertConfig`] with [`VATSettings`].
+
+    The three systems of the paper are settings:
+
+    | system | `pooling` | `bottleneck` |
+    |---|---|---|
+    | BERT-base | `"first"` | `"none"` |
+    | BERT-ATT | `"attention"` | `"none"` |
+    | BERT-VAT | `"attention"` | `"gaussian"` |
+    """
+
+    model_type = "bert_vat"
+
+    @classmethod
+    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
+        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
+        # A plain BERT checkpoint is what we build on; its model_type would hide ours.
+        if config_dict.get("model_type") == BertConfig.model_type:
+            config_dict.pop("model_type")
+        return config_dict, kwargs
+
+
+@strict
+class EncoderVATConfig(VATSettings):
+    r"""
+    Configuration of [`EncoderForVATClassification`]: the configuration of any encoder with [`VATSettings`].
+
+    Args:
+        encoder (`PreTrainedConfig` or `dict`, *optional*):
+            Configuration of the encoder that `AutoModel` builds; BERT by default.
+        prefix_tokens (`int`, *optional*, defaults to 1), suffix_tokens (`int`, *optional*, defaults to 1):
+            How many special tokens the tokenizer puts before and after a text. They take no part in attention and
+            pooling. BERT and RoBERTa: 1 and 1; XLNet: 0 and 2; word-level tokenizers and GPT-2: 0 and 0.
+        classifier_dropout (`float`, *optional*, defaults to 0.1):
+            Dropout in the heads.
+        hidden_size, max_position_embeddings, pad_token_id, vocab_size (`int`, *optional*):
+            Read from the encoder's configuration.
+    """
+
+    model_type = "encoder_vat"
+    sub_configs: ClassVar[dict] = {"encoder": AutoConfig}
+
+    encoder: PreTrainedConfig | dict | None = None
+    prefix_tokens: int = 1
+    suffix_tokens: int = 1
+    classifier_dropout: float | int = 0.1
+    initializer_range: float | int = 0.02
+    hidden_size: int | None = None
+    max_position_embeddings: int | None = None
+    pad_token_id: int | None = None
+    vocab_size: int | None = None
+
+    def __post_init__(self, **kwargs):
+        if self.encoder is None:
+            self.encoder = BertConfig()
+        elif isinstance(self.encoder, dict):
+            settings = dict(self.encoder)
+            model_type = settings.pop("model_type")
+            if model_type == WordEncoderConfig.model_type:  # not registered where this file came with a model
+                self.encoder = WordEncoderConfig(**settings)
+            else:
+                self.encoder = AutoConfig.for_model(model_type, **settings)
+        self.hidden_size = self.encoder.hidden_size
+        for name in ("max_position_embeddings", "pad_token_id", "vocab_size"):
+            setattr(self, name, getattr(self.encoder, name, None))
+        super().__post_init__(**kwargs)
+
+    def validate_encoder_vat(self):
+        """Class validator, run at construction.
+
+        Raises:
+            ValueError: naming the setting, its value and what is allowed.
+        """
+        for name in ("prefix_tokens", "suffix_tokens"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 0.")
+        if self.pooling == "first" and self.prefix_tokens == 0:
+            raise ValueError(
+                'pooling="first" reads the special token before the text, but prefix_tokens=0; use "max", "mean" or '
+                '"attention".'
+            )
+
+
+__all__ = ["BertVATConfig", "EncoderVATConfig"]

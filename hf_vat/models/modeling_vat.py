@@ -1,11 +1,12 @@
-"""BERT classifiers with the attention and the bottleneck of VAT (Zhou et al., Findings of ACL 2021)."""
+"""Classifiers with the attention and the bottleneck of VAT (Zhou et al., Findings of ACL 2021)."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from inspect import signature
 
 import torch
 from torch import nn
-from transformers import BertModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BertModel, PreTrainedModel
 from transformers import initialization as init
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
 from transformers.processing_utils import Unpack
@@ -14,7 +15,10 @@ from transformers.utils.generic import can_return_tuple
 
 from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
-from .configuration_vat import BertVATConfig
+from .configuration_vat import BertVATConfig, EncoderVATConfig
+from .configuration_word_encoder import WordEncoderConfig
+from .modeling_word_encoder import WordEncoderModel
+from .words import special_tokens_around
 
 logger = logging.get_logger(__name__)
 
@@ -63,24 +67,17 @@ class ClassificationHead(nn.Module):
         return self.out_proj(self.dropout(torch.tanh(self.dense(vector))))
 
 
-class BertForVATClassification(BertPreTrainedModel):
+class VATClassifier:
     """
-    BERT with attention pooling, a learner head on the text vector R and a compressor that predicts from z.
-
-    `from_pretrained` takes checkpoints of this class and plain BERT checkpoints, whose encoder is loaded and whose
-    new layers are initialised. What a training step trains and which loss it gets is the *phase*, see [`set_phase`].
+    What VAT puts on top of an encoder: pooling, heads, compressor, phases. To be mixed into a `PreTrainedModel` whose
+    `base_model` is the encoder and whose configuration holds [`VATSettings`].
     """
 
-    config_class = BertVATConfig
     accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
-    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # other heads of plain BERT checkpoints
 
-    def __init__(self, config: BertVATConfig):
-        super().__init__(config)
+    def _add_heads(self, config, dropout: float) -> None:
         self.num_labels = config.num_labels
-        self.bert = BertModel(config, add_pooling_layer=False)
         hidden, labels = config.hidden_size, config.num_labels
-        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
         compresses = config.bottleneck == "gaussian"
         latent = config.latent_size or hidden
         self.attention = (
@@ -105,7 +102,6 @@ class BertForVATClassification(BertPreTrainedModel):
             )
         self.phase = "joint" if compresses else "finetune"
         self.label_smoothing = 0.0
-        self.post_init()
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args, ignore_mismatched_sizes: bool = False, **kwargs):
@@ -178,7 +174,12 @@ class BertForVATClassification(BertPreTrainedModel):
             compressor = [self.bottleneck, self.learner_head]
         elif self.bottleneck is not None and self.config.heads == "shared_mean":
             learner = [self.bottleneck.mean, self.compressor_head]
-        groups = {"encoder": [self.bert], "attention": [self.attention], "learner": learner, "compressor": compressor}
+        groups = {
+            "encoder": [self.base_model],
+            "attention": [self.attention],
+            "learner": learner,
+            "compressor": compressor,
+        }
         trained = {
             "finetune": ("encoder", "attention", "learner"),
             "joint": ("encoder", "attention", "learner", "compressor"),
@@ -206,70 +207,50 @@ class BertForVATClassification(BertPreTrainedModel):
     def train(self, mode: bool = True):
         super().train(mode)
         if self.phase == "compress":
-            self.bert.eval()
+            self.base_model.eval()
         return self
 
     # Forward
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        position_ids: torch.LongTensor | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
-        special_tokens_mask: torch.Tensor | None = None,
-        labels: torch.LongTensor | None = None,
-        **kwargs: Unpack[TransformersKwargs],
-    ) -> tuple | VATClassifierOutput:
-        r"""
-        Args:
-            special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
-                1 on special tokens. By default the first and the last token that `attention_mask` admits, which is
-                where a BERT tokenizer puts [CLS] and [SEP] around a text.
-            labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
-                Class ids; -100 leaves a text out of the loss.
+    def _classify(
+        self, inputs: dict, special_tokens_mask: torch.Tensor | None, labels: torch.Tensor | None, **kwargs
+    ) -> VATClassifierOutput:
+        """Encode, pool and classify.
 
-        In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
+        Args:
+            inputs: arguments of the encoder, with `attention_mask` and either `input_ids` or `inputs_embeds`.
+            special_tokens_mask, labels: as in `forward`.
+            kwargs: further arguments of the encoder.
         """
         if (kwargs.get("output_attentions") or self.config.output_attentions) and (
-            self.config._attn_implementation != "eager"
+            self.base_model.config._attn_implementation != "eager"
         ):
             raise ValueError(
-                f"output_attentions=True gives nothing with attn_implementation={self.config._attn_implementation!r}; "
-                'load the model with attn_implementation="eager". (The pooling attention is always in '
-                "token_importance.)"
+                "output_attentions=True gives nothing with "
+                f"attn_implementation={self.base_model.config._attn_implementation!r}; load the model with "
+                'attn_implementation="eager". (The pooling attention is always in token_importance.)'
             )
-        inputs = input_ids if input_ids is not None else inputs_embeds
-        if attention_mask is None:
-            attention_mask = torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
-        attended = attention_mask.bool()  # [B, T]
-        columns = torch.arange(attended.shape[1], device=attended.device)
-        first = attended.int().argmax(1, keepdim=True)  # [B, 1]
-        last = attended.shape[1] - 1 - attended.flip(1).int().argmax(1, keepdim=True)
-        special = (columns == first) | (columns == last) if special_tokens_mask is None else special_tokens_mask.bool()
+        attended = inputs["attention_mask"].bool()  # [B, T]
+        if special_tokens_mask is None:
+            number = attended.cumsum(1)  # of the attended positions, from 1
+            prefix, suffix = (getattr(self.config, f"{name}_tokens", 1) for name in ("prefix", "suffix"))
+            special = (number <= prefix) | (number > number[:, -1:] - suffix)
+        else:
+            special = special_tokens_mask.bool()
         content = attended & ~special  # [B, T]
-        if position_ids is None:
-            position_ids = (columns - first).clamp(min=0)  # padding on the left does not shift the text
 
         # In `compress` the encoder is a constant: no graph through it.
         with torch.no_grad() if self.training and self.phase == "compress" else nullcontext():
-            encoded = self.bert(
-                input_ids,
-                attention_mask=attention_mask,
-                token_type_ids=token_type_ids,
-                position_ids=position_ids,
-                inputs_embeds=inputs_embeds,
-                **kwargs,
-            )
+            given = {name: value for name, value in inputs.items() if value is not None}
+            encoded = self.base_model(**given, **{**kwargs, "return_dict": True})
         hidden = encoded.last_hidden_state  # [B, T, H]
         importance = None
         if self.attention is not None:
             importance = self.attention(hidden, content)  # [B, T]
             text = weighted_sum(importance, hidden)  # [B, H]
         elif self.config.pooling == "first":
-            text = hidden.gather(1, first.unsqueeze(-1).expand(-1, 1, hidden.shape[-1])).squeeze(1)
+            first = attended.int().argmax(1)[:, None, None]
+            text = hidden.gather(1, first.expand(-1, 1, hidden.shape[-1])).squeeze(1)
         else:
             text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)
 
@@ -280,8 +261,8 @@ class BertForVATClassification(BertPreTrainedModel):
             cross_entropy=cross_entropy,
             compression=compression,
             token_importance=importance,
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
+            hidden_states=getattr(encoded, "hidden_states", None),
+            attentions=getattr(encoded, "attentions", None),
         )
 
     def _heads(self, text: torch.Tensor, labels: torch.Tensor | None):
@@ -325,4 +306,162 @@ class BertForVATClassification(BertPreTrainedModel):
         return by_head[predicting], cross_entropy, compression, loss
 
 
-__all__ = ["BertForVATClassification", "VATClassifierOutput"]
+class BertForVATClassification(VATClassifier, BertPreTrainedModel):
+    """
+    BERT with attention pooling, a learner head on the text vector R and a compressor that predicts from z.
+
+    `from_pretrained` takes checkpoints of this class and plain BERT checkpoints, whose encoder is loaded and whose
+    new layers are initialised. What a training step trains and which loss it gets is the *phase*, see [`set_phase`].
+    """
+
+    config_class = BertVATConfig
+    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # other heads of plain BERT checkpoints
+
+    def __init__(self, config: BertVATConfig):
+        super().__init__(config)
+        self.bert = BertModel(config, add_pooling_layer=False)
+        self._add_heads(
+            config, config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        )
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.LongTensor | None = None,
+        position_ids: torch.LongTensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        special_tokens_mask: torch.Tensor | None = None,
+        labels: torch.LongTensor | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> tuple | VATClassifierOutput:
+        r"""
+        Args:
+            special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
+                1 on special tokens. By default the first and the last token that `attention_mask` admits, which is
+                where a BERT tokenizer puts [CLS] and [SEP] around a text.
+            labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
+                Class ids; -100 leaves a text out of the loss.
+
+        In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
+        """
+        attention_mask = _all_ones(input_ids, inputs_embeds) if attention_mask is None else attention_mask
+        if position_ids is None:  # padding on the left does not shift the text
+            first = attention_mask.int().argmax(1, keepdim=True)
+            position_ids = (torch.arange(attention_mask.shape[1], device=first.device) - first).clamp(min=0)
+        inputs = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": position_ids,
+            "inputs_embeds": inputs_embeds,
+        }
+        return self._classify(inputs, special_tokens_mask, labels, **kwargs)
+
+
+class EncoderForVATClassification(VATClassifier, PreTrainedModel):
+    """
+    Any encoder of `AutoModel` with the attention, heads and bottleneck of [`BertForVATClassification`].
+
+    [`from_encoder_pretrained`] begins with a pretrained encoder; `from_pretrained` loads checkpoints of this class. The
+    special tokens around a text are told by the configuration's `prefix_tokens` and `suffix_tokens`.
+    """
+
+    config_class = EncoderVATConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    def __init__(self, config: EncoderVATConfig):
+        super().__init__(config)
+        if isinstance(config.encoder, WordEncoderConfig):
+            self.encoder = WordEncoderModel(config.encoder)
+        else:
+            self.encoder = AutoModel.from_config(config.encoder, **_without_pooler(config.encoder))
+        self._add_heads(config, config.classifier_dropout)
+        self.post_init()
+
+    @classmethod
+    def from_encoder_pretrained(
+        cls, pretrained_model_name_or_path, tokenizer=None, encoder_kwargs: dict | None = None, **settings
+    ) -> "EncoderForVATClassification":
+        """A classifier on a pretrained encoder, with new attention, heads and bottleneck.
+
+        Args:
+            pretrained_model_name_or_path: a Hub id or folder that `AutoModel` loads.
+            tokenizer: the encoder's tokenizer, which tells how many special tokens there are around a text; loaded from
+                the same place if not given.
+            encoder_kwargs: arguments of `AutoModel.from_pretrained`, such as `revision` or `attn_implementation`.
+            settings: of [`EncoderVATConfig`], such as `num_labels` or `pooling`.
+
+        Raises:
+            ValueError: if the model is an encoder-decoder.
+        """
+        encoder_kwargs = encoder_kwargs or {}
+        revision = {name: encoder_kwargs[name] for name in ("revision",) if name in encoder_kwargs}
+        encoder_config = AutoConfig.from_pretrained(pretrained_model_name_or_path, **revision)
+        if encoder_config.is_encoder_decoder:
+            raise ValueError(
+                f"{pretrained_model_name_or_path} is an encoder-decoder; use a model with an encoder only."
+            )
+        encoder = AutoModel.from_pretrained(
+            pretrained_model_name_or_path, **_without_pooler(encoder_config), **encoder_kwargs
+        )
+        if tokenizer is None:
+            tokenizer = AutoTokenizer.from_pretrained(pretrained_model_name_or_path, **revision)
+        prefix, suffix = special_tokens_around(tokenizer)
+        config = EncoderVATConfig(
+            **{"encoder": encoder.config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
+        )
+        model = cls(config)
+        model.encoder = encoder
+        return model.to(encoder.dtype)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.LongTensor | None = None,
+        position_ids: torch.LongTensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        special_tokens_mask: torch.Tensor | None = None,
+        labels: torch.LongTensor | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> tuple | VATClassifierOutput:
+        r"""
+        Args:
+            special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
+                1 on special tokens. By default the first `prefix_tokens` and the last `suffix_tokens` of the tokens that
+                `attention_mask` admits.
+            labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
+                Class ids; -100 leaves a text out of the loss.
+
+        In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
+        """
+        inputs = {
+            "input_ids": input_ids,
+            "attention_mask": _all_ones(input_ids, inputs_embeds) if attention_mask is None else attention_mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": position_ids,
+            "inputs_embeds": inputs_embeds,
+        }
+        return self._classify(inputs, special_tokens_mask, labels, **kwargs)
+
+
+def _all_ones(input_ids, inputs_embeds) -> torch.Tensor:
+    inputs = input_ids if input_ids is not None else inputs_embeds
+    return torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
+
+
+def _without_pooler(config) -> dict:
+    """No pooler where the encoder's class can do without: it would be trained by nothing."""
+    encoder_class = AutoModel._model_mapping[type(config)]
+    return {"add_pooling_layer": False} if "add_pooling_layer" in signature(encoder_class).parameters else {}
+
+
+__all__ = ["BertForVATClassification", "EncoderForVATClassification", "VATClassifierOutput"]

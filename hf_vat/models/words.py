@@ -17,7 +17,7 @@ single spaces.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -105,11 +105,19 @@ def maximum_length(model, tokenizer) -> int:
         # A tokenizer without a limit says 1e30, more than its own truncation can count.
         positions = 2**31 - 1
     for name, module in model.named_modules():
-        if name.rpartition(".")[2] == "position_embeddings" and getattr(module, "padding_idx", None) is not None:
+        padding_idx, number = (getattr(module, attribute, None) for attribute in ("padding_idx", "num_embeddings"))
+        if name.rpartition(".")[2] == "position_embeddings" and padding_idx is not None and number is not None:
             # RoBERTa and its kin count positions from padding_idx + 1.
-            positions = module.num_embeddings - module.padding_idx - 1
+            positions = number - padding_idx - 1
             break
     return min(tokenizer.model_max_length, positions)
+
+
+def special_tokens_around(tokenizer) -> tuple[int, int]:
+    """How many special tokens a tokenizer puts before and after a text: BERT 1 and 1, XLNet 0 and 2."""
+    flags = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+    content = flags.index(0) if 0 in flags else 0
+    return content, flags[::-1].index(0) if 0 in flags else len(flags)
 
 
 def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: int) -> list[EncodedText]:
@@ -130,9 +138,17 @@ def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: in
         return []
     split = [(text, split_words(text)) if isinstance(text, str) else _join_words(text) for text in texts]
     if not tokenizer.is_fast:
-        return [_encode_by_words(tokenizer, text, words, max_length) for text, words in split]
-    encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
-    return [_align(text, words, encoding) for (text, words), encoding in zip(split, encodings, strict=True)]
+        encoded = [_encode_by_words(tokenizer, text, words, max_length) for text, words in split]
+    else:
+        encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
+        encoded = [_align(text, words, encoding) for (text, words), encoding in zip(split, encodings, strict=True)]
+    # A model needs something to read, and some tokenizers give an empty text no token at all.
+    stand_ins = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id)
+    stand_in = [token for token in stand_ins if token is not None][:1]
+    return [
+        text if text.input_ids else replace(text, input_ids=stand_in, token_words=[()], special=[True])
+        for text in encoded
+    ]
 
 
 def _join_words(given: Sequence[str]) -> tuple[str, list[Word]]:

@@ -146,8 +146,15 @@ def xlnet():
     return XLNetForSequenceClassification(config), tokenizer
 
 
+def llama_like():
+    """GPT-2 as decoders often are: padded on the left, absolute positions."""
+    model, tokenizer = gpt2()
+    tokenizer.padding_side = "left"
+    return model, tokenizer
+
+
 @pytest.fixture(
-    scope="module", params=[bert, distilbert, roberta, deberta, xlnet, gpt2], ids=lambda make: make.__name__
+    scope="module", params=[bert, distilbert, roberta, deberta, xlnet, gpt2, llama_like], ids=lambda make: make.__name__
 )
 def pair(request):
     with torch.random.fork_rng():
@@ -169,7 +176,7 @@ def test_probabilities_are_those_of_the_pipeline(pair):
 @pytest.mark.parametrize("method", ANY_MODEL)
 def test_every_method(pair, method):
     model, tokenizer = pair
-    texts = [text for text in TEXTS if text or model.config.model_type != "gpt2"]
+    texts = TEXTS
     explanations = explain(model, tokenizer, texts, method, batch_size=4, **FEW.get(method, {}))
     for explanation in explanations:
         assert len(explanation.scores) == len(explanation.words)

@@ -106,6 +106,49 @@ def test_max_length(model, tokenizer):
             explain(model, tokenizer, ["good"], max_length=length)
 
 
+def test_numpy_numbers_are_plain_in_the_result(model, tokenizer):
+    (explanation,) = explain(
+        model, tokenizer, ["good film"], "lime", seed=np.int64(3), n_samples=np.int64(9), max_length=np.int64(20)
+    )
+    assert json.loads(json.dumps(explanation.to_dict()))["settings"] == {
+        "n_samples": 9,
+        "operator": "delete",
+        "seed": 3,
+    }
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@every_method
+def test_the_callers_mode_does_not_matter(model, tokenizer, method, mode):
+    expected = explained(model, tokenizer, ["good film"], method)
+    with mode():
+        found = explained(model, tokenizer, ["good film"], method)
+    assert without_time(found) == without_time(expected)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, np.array])
+def test_any_sequence_of_texts(model, tokenizer, kind):
+    expected = explain(model, tokenizer, ["good film", "bad"])
+    assert without_time(explain(model, tokenizer, kind(["good film", "bad"]))) == without_time(expected)
+
+
+def test_a_wrapped_model_is_refused_by_name(model, tokenizer):
+    with pytest.raises(InputError, match=r"DataParallel has no config.*model\.module"):
+        explain(torch.nn.DataParallel(model), tokenizer, ["good"])
+
+
+@pytest.mark.parametrize("method", ["gradient", "input_x_gradient", "integrated_gradients"])
+def test_a_model_that_takes_no_embeddings_is_refused_by_name(model, tokenizer, method):
+    forward = model.forward
+    model.forward = lambda input_ids, attention_mask: forward(input_ids, attention_mask)
+    with pytest.raises(InputError, match="PlantedModel does not read embeddings.*occlusion, lime and shapley"):
+        explain(model, tokenizer, ["good"], method)
+    del model.forward
+    model.get_input_embeddings = lambda: (_ for _ in ()).throw(NotImplementedError)
+    with pytest.raises(InputError, match="PlantedModel has no word embeddings"):
+        explain(model, tokenizer, ["good"], method)
+
+
 def test_c48_words_as_typed_with_the_sum_of_their_pieces(model, tokenizer):
     explanations = explain(model, tokenizer, ["Unbelievable film", "good 😀 film", "Café good"])
     assert [e.words for e in explanations] == [["Unbelievable", "film"], ["good", "😀", "film"], ["Café", "good"]]
@@ -340,13 +383,15 @@ def test_target_and_gold(model, tokenizer):
         ({"n_samples": 5}, "'attention' has no setting 'n_samples'; it has no settings"),
         ({"method": "lime", "samples": 5}, "'lime' has no setting 'samples'; it has n_samples, operator"),
         ({"method": "lime", "n_samples": 0}, "n_samples is 0; it must be at least 1"),
-        ({"method": "lime", "n_samples": 2.5}, "n_samples is 2.5; give a value such as 1000"),
-        ({"method": "lime", "operator": "drop"}, "no operator 'drop'"),
-        ({"method": "shapley", "exact": 1}, "exact is 1; give a value such as False"),
+        ({"method": "lime", "n_samples": 2.5}, "n_samples is 2.5; it must be a whole number, at least 1"),
+        ({"method": "lime", "operator": "drop"}, "operator is 'drop'; choose one of 'delete', 'mask', 'pad'"),
+        ({"method": "shapley", "exact": 1}, "exact is 1; it must be True or False"),
         ({"gold": [0]}, "1 gold labels for 2 texts"),
         ({"gold": [0, -1]}, r"gold\[1\] is -1"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
+        ({"max_length": 2}, "max_length is 2; it must be from 3 to 32"),
     ],
 )
 def test_wrong_arguments_say_what_is_allowed(model, tokenizer, arguments, message):

@@ -80,12 +80,12 @@ def test_progress_counts_what_was_done_before(stub, stub_tokenizer, tmp_path, ca
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"seed": 4}, "settings: .*'seed': 3.* there.*'seed': 4.* here"),
+        ({"seed": 4}, "settings .*'seed': 3.* there.*'seed': 4.* here"),
         ({"n_samples": 30}, "settings"),
         ({"target": 1}, "inputs"),
-        ({"texts": TEXTS[:-1]}, "texts: 7 there, 6 here"),
+        ({"texts": TEXTS[:-1]}, r"texts \(7 there, 6 here\)"),
         ({"texts": ["other", *TEXTS[1:]]}, "inputs"),
-        ({"max_length": 10}, "max_length: 32 there, 10 here"),
+        ({"max_length": 4}, "inputs"),
     ],
 )
 def test_another_call_is_refused_and_the_file_left_alone(stub, stub_tokenizer, tmp_path, change, named):
@@ -93,7 +93,7 @@ def test_another_call_is_refused_and_the_file_left_alone(stub, stub_tokenizer, t
     explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
     before = path.read_bytes()
     arguments = {"texts": TEXTS, **LIME, **change}
-    with pytest.raises(InputError, match=f"another call .*{named}.*another file"):
+    with pytest.raises(InputError, match=f"another call, with other .*{named}.*another file"):
         explain(stub, stub_tokenizer, arguments.pop("texts"), "lime", save_to=path, **arguments)
     assert path.read_bytes() == before
 
@@ -102,8 +102,45 @@ def test_other_weights_under_the_same_name_are_refused(stub, stub_tokenizer, tmp
     path = tmp_path / "occlusion.jsonl"
     explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
     stub.embeddings.weight[4] += 1e-6
-    with pytest.raises(InputError, match="weights"):
+    with pytest.raises(InputError, match="model state .configuration or weights"):
         explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
+
+
+def test_other_settings_of_a_model_with_the_same_weights_are_refused(make_model, tokenizer, tmp_path):
+    path = tmp_path / "occlusion.jsonl"
+    explain(make_model("mean"), tokenizer, ["a good film"], "occlusion", save_to=path)
+    with pytest.raises(InputError, match="model state"):
+        explain(make_model("max"), tokenizer, ["a good film"], "occlusion", save_to=path)
+
+
+def test_another_tokenizer_is_refused(stub, stub_tokenizer, tokenizer, tmp_path):
+    path = tmp_path / "random.jsonl"
+    explain(stub, stub_tokenizer, ["good film"], "random", save_to=path)
+    with pytest.raises(InputError, match="inputs"):
+        explain(stub, tokenizer, ["good film"], "random", save_to=path)
+
+
+@pytest.mark.parametrize("length", [0, 20, 10_000])
+def test_a_file_without_an_explanation_does_not_stand_in_the_way(stub, stub_tokenizer, tmp_path, length):
+    """Nothing, a torn first line, or the first line of a call that was stopped in its first window."""
+    path = tmp_path / "lime.jsonl"
+    explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0][:length])
+    found = explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    assert without_time(load_explanations(path)) == without_time(found) and len(found) == len(TEXTS)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert len(explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)) == len(TEXTS)
+
+
+def test_a_call_that_fails_leaves_no_file(stub, stub_tokenizer, tmp_path):
+    with pytest.raises(InputError, match="no mask token"):
+        explain(stub, stub_tokenizer, TEXTS, "integrated_gradients", baseline="mask", save_to=tmp_path / "a.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_refused(stub, stub_tokenizer, tmp_path):
+    with pytest.raises(InputError, match="a folder; give a file"):
+        explain(stub, stub_tokenizer, TEXTS, "random", save_to=tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"text,label\ngood,1\n", b"\xff\xfe\x00", b"[1, 2]\n", b"{}\n", b"no line end"])

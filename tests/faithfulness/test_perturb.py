@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.faithfulness import OPERATORS, Operator, random_ranking, rank_words
-from hf_vat.inference import ABSENT
+from hf_vat.inference import absent
 from hf_vat.models.words import EncodedText, encode_words, split_words
 
 UNKNOWN = 1
@@ -52,7 +52,8 @@ def test_delete(positions, expected):
 def test_mask_and_pad_keep_the_length():
     assert without(Operator("mask", 99), encoded_by_hand(), [0]) == [2, 99, 99, 12, 13, 3]
     assert without(Operator("mask", 99), encoded_by_hand(), [0, 1, 2]) == [2, 99, 99, 12, 99, 3]
-    assert without(Operator("pad", ABSENT), encoded_by_hand(), [2]) == [2, 10, 11, 12, ABSENT, 3]
+    assert without(Operator("pad", 99), encoded_by_hand(), [2]) == [2, 10, 11, 12, absent(99), 3]
+    assert absent(99) < 0 and absent(absent(99)) == 99
 
 
 def test_many_perturbations_at_once():
@@ -91,9 +92,9 @@ def test_operators_take_their_tokens_from_the_tokenizer(tokenizer, stub_tokenize
         Operator.of("drop", tokenizer)
     stub_tokenizer = deepcopy(stub_tokenizer)
     stub_tokenizer.unk_token = None
-    assert Operator.of("pad", stub_tokenizer).token_id == ABSENT
+    assert Operator.of("pad", stub_tokenizer).token_id == stub_tokenizer.pad_token_id
     for name in ("delete", "mask"):
-        with pytest.raises(InputError, match="no unknown token"):
+        with pytest.raises(InputError, match=f"operator='{name}' needs a token"):
             Operator.of(name, stub_tokenizer)
 
 

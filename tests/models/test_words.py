@@ -355,6 +355,9 @@ def test_tokens_belong_to_the_words_whose_characters_they_share(name, data, text
     tokenizer = TOKENIZERS[name]
     [encoded] = encode_words(tokenizer, [text], NO_LIMIT)
     expected = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+    if not expected["input_ids"]:  # one token stands in, so that a model has something to read
+        assert (len(encoded.input_ids), encoded.special, encoded.token_words) == (1, [True], [()])
+        return
     assert encoded.input_ids == expected["input_ids"]
     assert encoded.special == [bool(flag) for flag in expected["special_tokens_mask"]]
     for positions, (start, end), special in zip(
