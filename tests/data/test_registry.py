@@ -1,0 +1,491 @@
+"""Data sets of the papers: the Hub's columns and label ids, local folders, look-alikes, splits, streams."""
+
+import csv
+import hashlib
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDatasetDict, Value
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_vat.data.registry import PAPER_DATASETS, load_paper_dataset, size_note, stratified_split
+from hf_vat.errors import InputError
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """Put a data set where the Hub is, and record what was asked for."""
+
+    def put(splits: DatasetDict) -> list:
+        asked = []
+
+        def load_dataset(path, name=None, revision=None, streaming=False):
+            asked.append((path, name, revision))
+            if not streaming:
+                return splits
+            return IterableDatasetDict({split: rows.to_iterable_dataset() for split, rows in splits.items()})
+
+        monkeypatch.setattr("hf_vat.data.files.load_dataset", load_dataset)
+        monkeypatch.setattr("hf_vat.data.registry.load_dataset", load_dataset)
+        return asked
+
+    return put
+
+
+@pytest.fixture
+def with_sizes(monkeypatch):
+    """Pretend that the paper's splits are small."""
+
+    def shrink(name: str, train: int, validation: int, test: int) -> None:
+        entry = replace(PAPER_DATASETS[name], sizes={"VAT": (train, validation, test)})
+        monkeypatch.setitem(PAPER_DATASETS, name, entry)
+
+    return shrink
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a CSV file of columns text and label for each split."""
+
+    def make(header=("text", "label"), **splits) -> Path:
+        for split, rows in splits.items():
+            with open(tmp_path / f"{split}.csv", "w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows([header, *rows])
+        return tmp_path
+
+    return make
+
+
+def with_names(names: list[str], labels: list[int], text="text {}") -> Dataset:
+    return Dataset.from_dict(
+        {"text": [text.format(row) for row in range(len(labels))], "label": labels},
+        features=Features({"text": Value("string"), "label": ClassLabel(names=names)}),
+    )
+
+
+def counts(rows: Dataset) -> list[int]:
+    found = Counter(rows["label"])
+    return [found[label] for label in range(rows.features["label"].num_classes)]
+
+
+# Real data
+
+
+@pytest.mark.parametrize("name", ["sst1", "sst2", "trec", "subj"])
+def test_pitfall_31_real_folder_has_the_papers_sizes(shared_data, name):
+    splits = load_paper_dataset(name, shared_data / name)
+    assert tuple(splits.num_rows.values()) == PAPER_DATASETS[name].sizes["VAT"] == PAPER_DATASETS[name].sizes["VMASK"]
+    assert size_note(name, splits.num_rows) == ""
+    assert splits["test"].features == PAPER_DATASETS[name].features
+    expected = {
+        "sst1": [279, 633, 389, 510, 399],
+        "sst2": [912, 909],
+        "trec": [9, 94, 138, 65, 81, 113],
+        "subj": [495, 505],
+    }
+    assert counts(splits["test"]) == expected[name]
+
+
+@pytest.mark.parametrize("name, sizes", [("20news_1", [1078, 119, 796]), ("20news_2", [1564, 173, 1158])])
+def test_real_folder_of_other_sizes_says_so(shared_data, caplog, name, sizes):
+    splits = load_paper_dataset(name, shared_data / name)
+    assert list(splits.num_rows.values()) == sizes
+    note = size_note(name, splits.num_rows)
+    assert note.startswith(f"Rows unlike the paper's (Sun & Lu): train {sizes[0]:,} instead of ")
+    assert note in caplog.text
+    assert splits["train"].info.description == f"{PAPER_DATASETS[name].title}. {note}"
+
+
+def test_real_ag_news_sample_names_the_difference(shared_data):
+    splits = load_paper_dataset("ag_news", shared_data / "ag_news_small")
+    assert size_note("ag_news", splits.num_rows, "VMASK") == (
+        "Rows unlike the paper's (VMASK): train 6,000 instead of 114,000, validation 600 instead of 6,000, test 1,000 "
+        "instead of 7,600."
+    )
+    assert splits["test"].features["label"].names == ["World", "Sports", "Business", "Sci/Tech"]
+    assert not any("\\" in text or "#39;" in text for text in splits["train"]["text"])
+
+
+# The Hub
+
+
+def test_imdb_is_split_without_line_break_tags_and_shuffled(hub, with_sizes):
+    with_sizes("imdb", 16, 4, 12)
+    names = ["neg", "pos"]
+    asked = hub(
+        DatasetDict(
+            train=with_names(names, [0] * 10 + [1] * 10, "One {}.<br /><br />Two<br/>."),
+            test=with_names(names, [0] * 6 + [1] * 6),
+            unsupervised=with_names(names, [-1] * 3),
+        )
+    )
+    splits = load_paper_dataset("imdb")
+    assert asked == [("stanfordnlp/imdb", None, None)]
+    assert list(splits) == ["train", "validation", "test"]
+    assert splits["train"].features["label"].names == ["negative", "positive"]
+    assert counts(splits["train"]) == [8, 8] and counts(splits["validation"]) == [2, 2]
+    assert {*splits["train"]["text"], *splits["validation"]["text"]} == {f"One {row}. Two ." for row in range(20)}
+    for split in ("train", "test"):
+        assert len(set(splits[split]["label"][:6])) == 2  # not sorted by label
+    assert load_paper_dataset("imdb")["validation"][:] == splits["validation"][:]
+    assert load_paper_dataset("imdb", seed=1)["validation"][:] != splits["validation"][:]
+
+
+def test_yelp_class_names_are_numbers_and_line_breaks_written_out(hub, with_sizes):
+    with_sizes("yelp", 10, 2, 2)
+    hub(DatasetDict(train=with_names(["1", "2"], [1, 0] * 6, "Nice.\\nRow {}."), test=with_names(["1", "2"], [0, 1])))
+    splits = load_paper_dataset("yelp")
+    assert splits["test"].features["label"].names == ["negative", "positive"]
+    assert splits["test"]["label"][:] == [0, 1]
+    assert all(text.startswith("Nice. Row ") for text in splits["train"]["text"])
+
+
+def test_ag_news_is_unescaped(hub, with_sizes):
+    with_sizes("ag_news", 4, 2, 4)
+    names = ["World", "Sports", "Business", "Sci/Tech"]
+    text = "It #39;s AT&amp;T\\and &lt;b&gt; #36;5 quot;so quot; #1;{} C#39; 5 lt; 6"
+    hub(DatasetDict(train=with_names(names, [0, 1, 2, 3, 0, 1]), test=with_names(names, [0, 1, 2, 3], text)))
+    assert load_paper_dataset("ag_news")["test"]["text"][0].startswith('It \'s AT&T and <b> $5 "so " ')
+
+
+TREC_TEXTS = [
+    "description and abstract concepts",
+    "entities",
+    "abbreviation",
+    "human beings",
+    "numeric values",
+    "locations",
+]
+
+
+def test_trec_takes_coarse_classes_by_their_texts_not_their_ids(hub, with_sizes):
+    with_sizes("trec", 6, 6, 6)
+
+    def rows(copies):
+        texts = TREC_TEXTS * copies
+        return Dataset.from_dict(
+            {
+                "text": [f"Question {row} ?" for row in range(len(texts))],
+                "label": [40 + row for row in range(len(texts))],  # fine ids
+                "label_text": ["a fine class"] * len(texts),
+                "label_coarse": [row % 6 for row in range(len(texts))],
+                "label_coarse_text": texts,
+            }
+        )
+
+    asked = hub(DatasetDict(train=rows(2), test=rows(1)))
+    splits = load_paper_dataset("trec")
+    assert asked[0][0] == "SetFit/TREC-QC"
+    assert splits["test"].column_names == ["text", "label"]
+    names = ["abbreviation", "entity", "description", "human", "location", "numeric"]
+    assert splits["test"].features["label"].names == names
+    assert [names[label] for label in splits["test"]["label"]] == [
+        "description",
+        "entity",
+        "abbreviation",
+        "human",
+        "numeric",
+        "location",
+    ]
+    assert counts(splits["validation"]) == [1] * 6
+
+
+def labelled(name: str, labels: list[str]) -> Dataset:
+    """As SetFit's data sets are: the ids in `label` tell nothing, the names are in `label_text`."""
+    return Dataset.from_dict(
+        {"text": [f"{name} {row}" for row in range(len(labels))], "label": [0] * len(labels), "label_text": labels}
+    )
+
+
+def test_subj_validation_comes_from_the_test_split(hub, with_sizes):
+    with_sizes("subj", 4, 4, 4)
+    hub(
+        DatasetDict(
+            train=labelled("train", ["subjective", "objective"] * 2),
+            test=labelled("test", ["objective"] * 4 + ["subjective"] * 4),
+        )
+    )
+    splits = load_paper_dataset("subj")
+    assert splits["train"]["label"][:] == [1, 0, 1, 0]
+    assert counts(splits["validation"]) == counts(splits["test"]) == [2, 2]
+    assert {*splits["validation"]["text"], *splits["test"]["text"]} == {f"test {row}" for row in range(8)}
+
+
+def test_twitter_from_the_hub_is_called_tweeteval_subset(hub, with_sizes):
+    with_sizes("twitter", 10, 4, 6)
+    names = ["negative", "neutral", "positive"]
+    asked = hub(
+        DatasetDict(
+            train=with_names(names, [0, 1, 1, 2, 2] * 6),
+            validation=with_names(names, [0, 1, 2, 1] * 3),
+            test=with_names(names, [0, 1, 2] * 5),
+        )
+    )
+    splits = load_paper_dataset("twitter")
+    assert asked == [("cardiffnlp/tweet_eval", "sentiment", None)]
+    assert {split: counts(rows) for split, rows in splits.items()} == {
+        "train": [2, 4, 4],
+        "validation": [1, 2, 1],
+        "test": [2, 2, 2],
+    }
+    assert {rows.info.description for rows in splits.values()} == {"TweetEval subset."}
+
+
+def test_twitter_from_a_folder_is_not_called_tweeteval(folder):
+    rows = [("so so", "neutral"), ("yay", "positive"), ("nope", "negative")]
+    splits = load_paper_dataset("twitter", folder(train=rows, validation=rows, test=rows))
+    assert splits["train"]["label"][:] == [1, 2, 0]
+    assert splits["train"].info.description.startswith(
+        "Twitter. Rows unlike the paper's (VAT): train 3 instead of 7,969"
+    )
+
+
+def test_20news_keeps_its_two_groups_and_drops_empty_texts(hub):
+    groups = ["sci.space", "rec.sport.hockey", "rec.sport.baseball"] * 10
+    train = labelled("post", groups)
+    empty = {"text": "  \n", "label": 0, "label_text": "rec.sport.hockey"}
+    hub(DatasetDict(train=Dataset.from_list([*train, empty]), test=labelled("test", groups)))
+    splits = load_paper_dataset("20news_1")
+    # 310 of 1,546 is a fifth
+    assert {split: counts(rows) for split, rows in splits.items()} == {
+        "train": [8, 8],
+        "validation": [2, 2],
+        "test": [10, 10],
+    }
+
+
+def test_a_hub_data_set_that_has_changed_is_refused(hub):
+    hub(
+        DatasetDict({split: labelled(split, ["negative", "positive"] * 2) for split in ("train", "validation", "test")})
+    )
+    with pytest.raises(InputError, match=r"sst2: .*train 4 instead of 6,920.* The data set on the Hub has changed"):
+        load_paper_dataset("sst2")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_c66_offline_names_the_hub_id_and_data_dir(monkeypatch, streaming):
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"yelp: Data set 'fancyzhx/yelp_polarity' cannot be .*--data_dir"):
+        load_paper_dataset("yelp", streaming=streaming)
+
+
+# Local folders
+
+ROWS = [("good", "positive"), ("bad", "negative"), ("fine", "positive"), ("poor", "negative")]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_c69_label_order_is_the_registrys_whatever_the_order_in_the_file(folder, streaming):
+    path = folder(train=ROWS, validation=ROWS[::-1], test=ROWS[:1])
+    splits = load_paper_dataset("sst2", path, streaming=streaming)
+    assert [row["label"] for row in splits["train"]] == [1, 0, 1, 0]
+    assert [row["label"] for row in splits["validation"]] == [0, 1, 0, 1]
+    assert list(splits["test"]) == [{"text": "good", "label": 1}]
+    assert splits["train"].features == PAPER_DATASETS["sst2"].features
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_c70_ids_are_positions_where_the_hub_has_that_order(folder, streaming):
+    path = folder(train=[("good", 1), ("bad", 0)], validation=[("bad", 0)], test=[("good", 1)])
+    splits = load_paper_dataset("sst2", path, streaming=streaming)
+    assert [row["label"] for row in splits["train"]] == [1, 0]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    "name, label, message",
+    [
+        ("trec", "17", "unknown label '17'.*'label' of the Hub holds the 50 fine classes"),
+        ("trec", "3", "unknown label '3'; allowed are abbreviation, entity"),
+        ("yelp", "0", "unknown label '0'.*1 and 2 as in the original files"),
+        ("subj", "1", "unknown label '1'; allowed are objective, subjective"),
+        ("sst2", "-1", "label '?-1.*GLUE's SST-2 .* is another set"),
+        ("sst1", "fair", "unknown label 'fair'"),
+    ],
+)
+def test_labels_of_another_kind_are_refused(folder, name, label, message, streaming):
+    good = PAPER_DATASETS[name].label_names
+    rows = [("a text", good[0]), ("another", good[1])]
+    unlike = [*rows, ("a third", label)]
+    path = folder(train=unlike if label != "-1" else rows, validation=rows, test=unlike)
+    with pytest.raises(InputError, match=message):
+        list(load_paper_dataset(name, path, streaming=streaming)["test"])
+
+
+def test_pitfall_32_glue_sst2_is_refused_by_its_rows_and_its_labels(folder, tmp_path):
+    phrases = [(f"phrase {row}", row % 2) for row in range(67_349)]
+    path = folder(("sentence", "label"), train=phrases, validation=phrases[:4], test=phrases[:4])
+    with pytest.raises(InputError, match=r"column 'text'.*GLUE's SST-2"):
+        load_paper_dataset("sst2", path)
+    path = folder(train=phrases, validation=phrases[:4], test=phrases[:4])
+    with pytest.raises(InputError, match=r"training split has 67,349 rows.*GLUE's SST-2"):
+        load_paper_dataset("sst2", path)
+    path = folder(train=phrases[:4], validation=phrases[:4], test=[("phrase", -1)])
+    with pytest.raises(InputError, match=r"row 1 has the label -1.*GLUE's SST-2"):
+        load_paper_dataset("sst2", path)
+
+
+def test_right_sizes_with_other_label_counts_are_refused(folder, monkeypatch):
+    entry = replace(PAPER_DATASETS["sst2"], sizes={"VAT": (4, 4, 4)}, label_counts={"test": (2, 2)})
+    monkeypatch.setitem(PAPER_DATASETS, "sst2", entry)
+    assert (
+        load_paper_dataset("sst2", folder(train=ROWS, validation=ROWS, test=ROWS))["train"].info.description == "SST-2."
+    )
+    path = folder(test=[("good", "positive"), *ROWS[:3]])
+    with pytest.raises(InputError, match=r"test split has 1, 3 rows of the classes negative, positive.* has 2, 2"):
+        load_paper_dataset("sst2", path)
+
+
+def test_folder_without_validation_gets_the_papers_share(folder):
+    rows = [(f"text {row}", ("negative", "positive")[row % 4 == 0]) for row in range(100)]
+    splits = load_paper_dataset("sst2", folder(train=rows, test=rows[:8]))
+    # 872 of 6,920 + 872 is 11.2 %, and a quarter of the rows is positive
+    assert counts(splits["validation"]) == [8, 3] and counts(splits["train"]) == [67, 22]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_what_is_missing_is_named(folder, tmp_path, streaming):
+    with pytest.raises(InputError, match=r"no data set 'sst3'; known are imdb, sst1"):
+        load_paper_dataset("sst3", streaming=streaming)
+    with pytest.raises(InputError, match=r"no folder .*nowhere.*--data_dir"):
+        load_paper_dataset("sst2", tmp_path / "nowhere", streaming=streaming)
+    with pytest.raises(InputError, match=r"no split test with labels; found train"):
+        load_paper_dataset("sst2", folder(train=ROWS), streaming=streaming)
+    with pytest.raises(InputError, match="'VMASK' gives no sizes of twitter; those that do are VAT"):
+        size_note("twitter", {}, "VMASK")
+
+
+# Drawn splits
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=60).flatmap(
+        lambda labels: st.tuples(
+            st.just(labels), st.lists(st.integers(0, len(labels)), min_size=2, max_size=2), st.integers(0, 9)
+        )
+    )
+)
+def test_drawn_splits_are_disjoint_and_in_proportion(drawn):
+    labels, (cut, other), seed = drawn
+    sizes = {"train": min(cut, other), "validation": abs(cut - other)}
+    splits = stratified_split(labels, sizes, seed)
+    rows = np.concatenate(list(splits.values()))
+    assert {name: len(positions) for name, positions in splits.items()} == sizes
+    assert len(set(rows.tolist())) == len(rows)
+    for label in set(labels):
+        share = labels.count(label) / len(labels)
+        assert abs(sum(labels[row] == label for row in splits["train"]) - share * sizes["train"]) < 1
+
+
+def test_drawn_splits_are_always_the_same():
+    splits = stratified_split([0, 1, 1, 2] * 500, {"train": 1500, "validation": 500}, seed=42)
+    digest = hashlib.sha256(np.concatenate([splits["train"], splits["validation"]]).astype("<i8").tobytes())
+    assert digest.hexdigest()[:16] == "ff9978415dd830dd"
+
+
+def test_more_rows_than_there_are_cannot_be_drawn():
+    with pytest.raises(InputError, match=r"\{'train': 3\} rows cannot be drawn from 2 rows"):
+        stratified_split([0, 1], {"train": 3}, 0)
+
+
+# Streams
+
+
+def test_streamed_hub_set_has_disjoint_splits_and_the_same_rows_again(hub):
+    names = ["1", "2"]
+    hub(DatasetDict(train=with_names(names, [0, 1] * 1500, "Row\\n{}"), test=with_names(names, [1, 0])))
+    splits = load_paper_dataset("yelp", streaming=True)
+    rows = {split: list(stream) for split, stream in splits.items()}
+    assert rows["test"] == [{"text": "text 0", "label": 1}, {"text": "text 1", "label": 0}]
+    texts = [row["text"] for row in rows["train"] + rows["validation"]]
+    assert sorted(texts) == sorted(f"Row {row}" for row in range(3000))
+    # 60,000 of 560,000 is 10.7 %: 321 rows, with a standard deviation of 17
+    assert 260 < len(rows["validation"]) < 382
+    assert 0.4 < np.mean([row["label"] for row in rows["validation"]]) < 0.6
+    assert all(stream.features == PAPER_DATASETS["yelp"].features for stream in splits.values())
+    shuffled = load_paper_dataset("yelp", streaming=True)["validation"].shuffle(seed=1, buffer_size=100)
+    assert sorted(row["text"] for row in shuffled) == sorted(row["text"] for row in rows["validation"])
+    assert list(load_paper_dataset("yelp", seed=1, streaming=True)["validation"]) != rows["validation"]
+
+
+def test_streamed_20news_keeps_its_groups(hub):
+    hub(DatasetDict({split: labelled(split, ["sci.space", "rec.sport.hockey"] * 2) for split in ("train", "test")}))
+    assert list(load_paper_dataset("20news_1", streaming=True)["test"]) == [
+        {"text": "test 1", "label": 1},
+        {"text": "test 3", "label": 1},
+    ]
+
+
+def test_tweeteval_subset_cannot_be_streamed():
+    with pytest.raises(InputError, match="TweetEval subset is drawn from all rows"):
+        load_paper_dataset("twitter", streaming=True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_c73_streamed_texts_are_the_strings_as_written(tmp_path, suffix):
+    texts = ["007", "NA", "None", 'He said "no", twice\nand left', "1.0"]
+    rows = Dataset.from_dict(
+        {"id": [1, 2, 3, 4, 5], "text": texts, "label": ["positive", "negative"] * 2 + ["positive"]}
+    )
+    for split in ("train", "validation", "test"):
+        path = tmp_path / f"{split}.{suffix}"
+        if suffix == "parquet":
+            rows.to_parquet(path)
+        elif suffix == "jsonl":
+            rows.to_json(path)
+        else:
+            rows.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    splits = load_paper_dataset("sst2", tmp_path, streaming=True)
+    assert list(splits["train"]) == [
+        {"text": text, "label": label} for text, label in zip(texts, [1, 0, 1, 0, 1], strict=True)
+    ]
+    assert list(load_paper_dataset("sst2", tmp_path)["train"]) == list(splits["train"])
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("train.csv", "sentence,label\ngood,positive\n", r"train\.csv cannot be read: .*text"),
+        ("train.csv", "text,label\n", r"train\.csv: no rows"),
+        ("train.csv", "", r"train\.csv cannot be read"),
+        (
+            "train.jsonl",
+            '{"sentence": "good", "label": "positive"}\n',
+            r"no columns text and label; found sentence, label",
+        ),
+    ],
+)
+def test_c74_streamed_file_that_cannot_be_used(folder, name, content, message):
+    path = folder(test=ROWS)
+    (path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_paper_dataset("sst2", path, streaming=True)
+
+
+def test_c68_streamed_row_without_a_text(folder):
+    path = folder(train=[*ROWS, (" ", "positive")], test=ROWS)
+    with pytest.raises(InputError, match="a row with the label 'positive' has no text"):
+        list(load_paper_dataset("sst2", path, streaming=True)["train"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory in use from /proc")
+def test_streamed_file_takes_constant_memory(folder):
+    long = " ".join(["word"] * 200)
+    train = ((f"{row} {long}", ("negative", "positive")[row % 2]) for row in range(50_000))  # 50 MB
+    path = folder(train=train, validation=ROWS, test=ROWS)
+
+    def resident() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    used, seen = [], 0
+    for row in load_paper_dataset("sst2", path, streaming=True)["train"]:
+        seen += row["label"]
+        if row["text"].startswith(("5000 ", "49999 ")):
+            used.append(resident())
+    assert seen == 25_000
+    assert used[1] - used[0] < 10  # MB
