@@ -141,7 +141,7 @@ def test_a_wrapped_model_is_refused_by_name(model, tokenizer):
 def test_a_model_that_takes_no_embeddings_is_refused_by_name(model, tokenizer, method):
     forward = model.forward
     model.forward = lambda input_ids, attention_mask: forward(input_ids, attention_mask)
-    with pytest.raises(InputError, match="PlantedModel does not read embeddings.*occlusion, lime and shapley"):
+    with pytest.raises(InputError, match=r"PlantedModel does not read embeddings.*occlusion, lime and shapley"):
         explain(model, tokenizer, ["good"], method)
     del model.forward
     model.get_input_embeddings = lambda: (_ for _ in ()).throw(NotImplementedError)

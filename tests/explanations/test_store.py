@@ -102,7 +102,7 @@ def test_other_weights_under_the_same_name_are_refused(stub, stub_tokenizer, tmp
     path = tmp_path / "occlusion.jsonl"
     explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
     stub.embeddings.weight[4] += 1e-6
-    with pytest.raises(InputError, match="model state .configuration or weights"):
+    with pytest.raises(InputError, match=r"model state \(configuration or weights\)"):
         explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
 
 
