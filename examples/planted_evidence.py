@@ -44,7 +44,7 @@ class PlantedArguments:
         metadata={"help": "Methods to compare."},
     )
     settings: list[str] = field(
-        default_factory=lambda: ["lime.n_samples=500", "shapley.n_samples=25"],
+        default_factory=list,
         metadata={"help": "Settings of methods, e.g. lime.n_samples=500."},
     )
     output_dir: str = field(default="runs/planted", metadata={"help": "Folder for reports and results."})
@@ -54,7 +54,9 @@ def main():
     (args,) = parse_arguments((PlantedArguments,), __doc__)
     if args.seeds < 1:
         raise InputError(f"--seeds is {args.seeds}; it must be at least 1.")
-    methods = method_settings(args.methods, [s for s in args.settings if s.split(".")[0] in args.methods])
+    methods = method_settings(args.methods, args.settings)
+    if "lime" in methods:
+        methods["lime"] = {"n_samples": 500} | methods["lime"]
     folder = output_folder("--output_dir", args.output_dir)
     lines = []
     for variant in args.variants:

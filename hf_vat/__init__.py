@@ -40,7 +40,12 @@ __all__ = [
 ]
 
 
+_SUBMODULES = ("data", "faithfulness", "metrics", "report")
+
+
 def __getattr__(name: str):
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LAZY[name], __name__), name)

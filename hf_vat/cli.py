@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import warnings
+from argparse import ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfAr
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
-from .errors import InputError
+from .errors import InputError, MissingExtra
 
 
 def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[str] | None = None, **defaults):
@@ -35,7 +36,9 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates. The usual usage lists every
     # option, two hundred lines above an error.
     usage = "%(prog)s [--option value ...]; --help lists the options"
-    parser = HfArgumentParser(dataclasses, description=description, allow_abbrev=False, usage=usage)
+    parser = HfArgumentParser(
+        dataclasses, description=description, allow_abbrev=False, usage=usage, formatter_class=_HelpFormatter
+    )
     for action in parser._actions:
         if action.type is string_to_bool:  # `bool | None` would refuse the bare flag that `bool` takes
             action.nargs, action.const = "?", True
@@ -47,6 +50,10 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}; --help lists what is allowed")
     return tuple(parsed)
+
+
+class _HelpFormatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter):
+    """Default values, and the description's lines as they are written."""
 
 
 def run(main: Callable[[], None]) -> None:
@@ -63,7 +70,7 @@ def run(main: Callable[[], None]) -> None:
     code = 0
     try:
         main()
-    except (InputError, StrictDataclassError) as error:
+    except (InputError, MissingExtra, StrictDataclassError) as error:
         code = _report(error, 2)
     except FloatingPointError as error:
         code = _report(error, 1)
@@ -143,6 +150,11 @@ def output_file(option: str, name: str) -> Path:
     if path.is_dir():
         raise InputError(f"{option} {name} is a folder; give a file.")
     return path
+
+
+def in_colour() -> bool:
+    """Whether the output is a terminal whose user has not asked for none (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def is_main_process() -> bool:

@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from hf_vat.errors import InputError, check_texts
+from hf_vat.errors import InputError, check_texts, import_extra
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
@@ -30,6 +31,7 @@ from hf_vat.report import Table, table, top_k_curves, write_report
 RANDOM = "random"
 _CURVES = ("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "comprehensiveness", "sufficiency", "recall")
 _SHOWN = 50  # texts in the page
+_MOST = 10  # methods, beside random
 
 
 @dataclass
@@ -151,15 +153,16 @@ class ExplainerComparison:
         return panels
 
     def table(self) -> Table:
-        """The main scores of each method, in percent with intervals, beside its seconds per text."""
-        columns = ["method", "s / text", *[_column(name) for name in self.main_scores]]
-        rows = []
-        for name, result in self.methods.items():
+        """The main scores, in percent with intervals, and the seconds per text: methods side by side."""
+        columns = ["", *self.methods]
+        seconds = [f"{result.seconds:.3f}" if name != RANDOM else "—" for name, result in self.methods.items()]
+        rows = [["s / text", *seconds]]
+        for score in self.main_scores:
             cells = []
-            for score in self.main_scores:
+            for name in self.methods:
                 mean, low, high = (100 * value for value in self.intervals[name][score])
                 cells.append(f"{mean:.1f} [{low:.1f},\u00a0{high:.1f}]")
-            rows.append([name, f"{result.seconds:.3f}" if name != RANDOM else "—", *cells])
+            rows.append([_column(score), *cells])
         caption = (
             f"Percent, mean over {self.setup['n_scored']} texts with {100 * self.confidence:g} % bootstrap interval; "
             f"random: mean over {len(self.setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
@@ -169,11 +172,8 @@ class ExplainerComparison:
         return Table("Results", columns, rows, caption)
 
     def __str__(self) -> str:
-        """The table for a terminal, with methods side by side."""
         results = self.table()
-        columns = ["", *[row[0] for row in results.rows]]
-        rows = [[name, *cells] for name, *cells in zip(results.columns, *results.rows, strict=True)][1:]
-        return f"{table(columns, rows)}\n\n{results.caption}"
+        return f"{table(results.columns, results.rows)}\n\n{results.caption}"
 
     def to_dict(self) -> dict:
         """Everything but the values of single texts, ready for JSON."""
@@ -207,9 +207,6 @@ class ExplainerComparison:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        curves = self.curves()
-        figure = top_k_curves(curves, folder / "curves.svg")
-        top_k_curves(curves, folder / "curves.png")
         report = self.to_dict()
         text = json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False)
         (folder / "comparison.json").write_text(text, encoding="utf-8")
@@ -234,9 +231,18 @@ class ExplainerComparison:
             [f"{pair['a']}, {pair['b']}", f"{pair['kendall_tau']:.2f}", f"{pair['top_k_overlap']:.2f}"]
             for pair in report["agreement"]
         ]
+        curves = self.curves()
+        figure = top_k_curves(curves, folder / "curves.svg")
+        top_k_curves(curves, folder / "curves.png")
         note = "Difference in percentage points with interval; p-values are not adjusted for their number."
+        settings = [
+            [name, ", ".join(f"{key} {value}" for key, value in result.settings.items()) or "—"]
+            for name, result in self.methods.items()
+        ]
         tables = [
             self.table(),
+            Table("Settings", ["method", "settings"], settings),
+            Table("Scores", ["score", "what it is"], [list(pair) for pair in self.setup["definitions"].items()]),
             Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
         ]
         if alike:
@@ -249,6 +255,7 @@ class ExplainerComparison:
             settings={
                 "model": self.setup["model"],
                 "scorer": self.setup["scorer"],
+                "accuracy of the model": f"{100 * self.setup['model_accuracy']:.1f} %",
                 "accuracy of the scorer": f"{100 * self.setup['accuracy']:.1f} %",
                 "texts": self.setup["n_scored"],
                 "words taken out by": self.setup["operator"],
@@ -324,11 +331,15 @@ def compare_explainers(
         raise InputError(f"methods is the one string {methods!r}; give a list of methods, such as [{methods!r}].")
     if (scorer is None) != (scorer_tokenizer is None):
         raise InputError("A scorer and its tokenizer must be given together, or neither.")
-    methods = {name: {} for name in methods} if not isinstance(methods, Mapping) else dict(methods)
+    methods = {name: methods[name] or {} if isinstance(methods, Mapping) else {} for name in methods}
     if not methods or RANDOM in methods:
         raise InputError(
             f"methods are {list(methods)}; give one or more methods to compare. Random rankings are always measured."
         )
+    if len(methods) > _MOST:
+        raise InputError(f"There are {len(methods)} methods; {_MOST} at most can be told apart in a figure.")
+    import_extra("scipy.stats")  # for every interval
+    bootstrap_interval([0.0, 1.0], confidence)  # its own check
     for name in methods:
         if Path(name).name != name:
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
@@ -336,6 +347,8 @@ def compare_explainers(
         raise InputError(f"random_seeds is {random_seeds}; it must be at least 1.")
     # Whatever can be wrong is found before the first text is explained, which may take hours.
     encoded = encode_texts(tokenizer, texts, model, max_length)
+    if rationales is not None:
+        rationales = _check_rationales(rationales, encoded)
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
     for call in calls.values():
         settings = check_settings(**call)
@@ -364,13 +377,12 @@ def compare_explainers(
         for score in baseline.results[0].values
     }
     if rationales is not None:
-        all_rationales = _check_rationales(rationales, encoded)
+        all_rationales = rationales
         # As for faithfulness: words that the model did not see cannot be ranked.
         rationales = [_seen(flags, text.seen) for flags, text in zip(all_rationales, encoded, strict=True)]
         values |= _expected_by_chance(rationales, ks, baseline.seeds)
     seed_means = {score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores}
     random = MethodResult({"seeds": baseline.seeds}, 0.0, 0, values, seed_means)
-    bootstrap_interval([0.0, 1.0], confidence)  # its own check
 
     results = {}
     for name, call in calls.items():
@@ -397,11 +409,13 @@ def compare_explainers(
     results[RANDOM] = random
     setup = {
         "model": model_name(model),
+        "model_accuracy": float(np.mean([explanation.correct for explanation in made])),
         **{name: value for name, value in measured.setup.items() if name != "explainer"},
         "random_seeds": baseline.seeds,
         "confidence": confidence,
         "seed": seed,
         "max_length": max_length,
+        "versions": {package: version(package) for package in ("hf-vat", "torch", "transformers")},
     }
     if rationales is not None:
         marked = sum(map(sum, all_rationales))
@@ -421,6 +435,8 @@ def _check_rationales(rationales, encoded: list[EncodedText]) -> list[list[int]]
                 f"rationales[{row}] has {len(flags)} flags, but text {row} has {len(text.words)} words: "
                 f"{[word.text for word in text.words]}. Give one for each, or the text as a list of its words."
             )
+        if any(flag not in (0, 1) for flag in flags):
+            raise InputError(f"rationales[{row}] is {list(flags)}; every flag must be 0 or 1.")
     return [[int(flag) for flag in flags] for flags in rationales]
 
 

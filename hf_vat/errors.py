@@ -1,6 +1,8 @@
-"""The one exception for input that a user can put right, and the check that every border makes."""
+"""The exceptions for what a user can put right, and the checks that every border makes."""
 
 import re
+from importlib import import_module
+from types import ModuleType
 
 from hf_vat.models.words import split_words
 
@@ -13,6 +15,23 @@ class InputError(ValueError):
     The command lines print the message alone and exit with status 2; every other exception is a defect of the
     package and keeps its traceback.
     """
+
+
+class MissingExtra(ImportError):
+    """A package is missing that comes with an extra of ours; the message says how to install it."""
+
+
+def import_extra(module: str, extra: str = "explain") -> ModuleType:
+    """A module of a package that only some features need.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtra(f"This needs {package}; run: pip install 'hf-vat[{extra}]'") from error
 
 
 def check_texts(texts) -> list[str | tuple[str, ...]]:
@@ -41,16 +60,15 @@ def _check_text(text, name: str) -> str:
         )
     if LONE_SURROGATE.search(text):
         raise InputError(f"{name} contains half a character (a lone surrogate); correct it.")
-    return text
+    return str(text)  # NumPy has strings of its own
 
 
 def _check_words(words, position: int) -> tuple[str, ...]:
-    for index, word in enumerate(words):
-        name = f"Text {position}, word {index}"
-        _check_text(word, name)
+    checked = tuple(_check_text(word, f"Text {position}, word {index}") for index, word in enumerate(words))
+    for index, word in enumerate(checked):
         if word != word.strip() or not split_words(word):
             raise InputError(
-                f"{name} is {word!r}; a word must hold a visible character, and no white space at either end. "
+                f"Text {position}, word {index} is {word!r}; a word must hold a visible character, and no white space at either end. "
                 "Remove or strip it."
             )
-    return tuple(words)
+    return checked

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
-from hf_vat.data import DataArguments, load_labelled_texts
-from hf_vat.errors import InputError
+from hf_vat.data import DataArguments, load_texts
+from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 
@@ -23,7 +23,7 @@ from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 class EvaluateArguments:
     model: str = field(metadata={"help": "Classifier that is explained: a folder or a Hub id."})
     methods: list[str] = field(
-        default_factory=lambda: ["attention"], metadata={"help": f"One or more of {', '.join(METHODS)}."}
+        metadata={"help": f"One or more of {', '.join(name for name in METHODS if name != 'random')}."}
     )
     settings: list[str] = field(
         default_factory=list, metadata={"help": "Settings of methods, e.g. lime.n_samples=500 shapley.exact=true."}
@@ -52,13 +52,15 @@ def main():
         return
     methods = method_settings(args.methods, args.settings)
     folder = args.output_dir and output_folder("--output_dir", args.output_dir)
+    if folder:
+        import_extra("matplotlib", "viz")  # the curves come last
     model, tokenizer = load_classifier(args.model)
     scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (None, None)
     if scorer is not None and model.config.id2label != scorer.config.id2label:
         raise InputError(
             f"Model and scorer have different classes: {model.config.id2label} and {scorer.config.id2label}."
         )
-    texts, labels = load_labelled_texts(data_args, model)
+    texts, labels = load_texts(data_args, model)
     comparison = compare_explainers(
         model,
         tokenizer,

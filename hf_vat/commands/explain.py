@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, method_settings, output_file, parse_arguments
-from hf_vat.data import DataArguments, load_labelled_texts
+from hf_vat.cli import in_colour, is_main_process, load_classifier, method_settings, output_file, parse_arguments
+from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, explain
 from hf_vat.report import write_report
@@ -41,12 +41,16 @@ def main():
         return
     if bool(args.text) == (data_args != DataArguments()):
         raise InputError("Give either texts with --text, or a data set with --test_file or --dataset_name.")
-    [settings] = method_settings([args.method], [f"{args.method}.{setting}" for setting in args.settings]).values()
+    if args.show < 0:
+        raise InputError(f"--show is {args.show}; it must be at least 0.")
+    prefix = f"{args.method}."
+    given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
+    [settings] = method_settings([args.method], given).values()
     html = args.html and output_file("--html", args.html)
     scores = args.json and output_file("--json", args.json)
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
-    texts, gold = (args.text, None) if args.text else load_labelled_texts(data_args, model)
+    texts, gold = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     explanations = explain(
         model,
         tokenizer,
@@ -60,7 +64,7 @@ def main():
         **settings,
     )
     for explanation in explanations[: args.show]:
-        print(explanation.to_terminal(), end="\n\n")
+        print(explanation.to_terminal(color=in_colour()), end="\n\n")
     if html:
         write_report(html, f"Explanations by {args.method}", {Path(args.model).name: explanations})
         print(f"Page: {html}")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from hf_vat.errors import LONE_SURROGATE, InputError
+from hf_vat.errors import LONE_SURROGATE, InputError, check_texts
 
 from .files import LOCAL_FILES, Number, Source, listed, read_sources
 
@@ -95,7 +95,34 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
             counted from 1, without the header.
     """
     _check_arguments(args)
+    return _load(read_sources(args), args, label_names)
+
+
+def load_texts(args: DataArguments, model, labelled: bool = True) -> tuple[list[str], list[int] | None]:
+    """The texts and class ids of the test split, or of the first split that there is; other splits are not read.
+
+    Args:
+        model: the classifier whose classes the labels are.
+        labelled: whether labels are needed; if not, a source without the label column gives None in their place.
+
+    Raises:
+        InputError: see [`load_text_classification`].
+    """
+    _check_arguments(args)
     sources = read_sources(args)
+    split = "test" if "test" in sources else next(iter(sources))
+    source = sources[split]
+    if not labelled and args.label_column not in source.columns:
+        column = args.text_column or _find_text_column(source, args.label_column)
+        texts = check_texts(["" if text is None else text for text in source.column(column, "--text_column")])
+        logger.info("%s of %s: %d texts without labels", split, source.origin, len(texts))
+        return texts[: args.max_eval_samples], None
+    names = [model.config.id2label[label] for label in range(model.config.num_labels)]
+    rows = _load({"test": source}, args, names)["test"]
+    return rows["text"][:], rows["label"][:]
+
+
+def _load(sources: dict[str, Source], args: DataArguments, label_names: Sequence[str] | None) -> DatasetDict:
     if label_names is None and "train" not in sources:
         raise InputError(
             f"There is no training split to take the class names from, only {listed(sources)}. Give a training split, "
@@ -132,18 +159,6 @@ def load_text_classification(args: DataArguments, label_names: Sequence[str] | N
         described = ", ".join(f"{name} {counts[position]}" for position, name in enumerate(names))
         logger.info("%s: %d rows (%s)", split, len(splits[split]), described)
     return splits
-
-
-def load_labelled_texts(args: DataArguments, model) -> tuple[list[str], list[int]]:
-    """The texts and class ids of the test split, or of the only one that there is, with the classes of a model.
-
-    Raises:
-        InputError: see [`load_text_classification`].
-    """
-    names = [model.config.id2label[label] for label in range(model.config.num_labels)]
-    splits = load_text_classification(args, names)
-    rows = splits["test"] if "test" in splits else next(iter(splits.values()))
-    return rows["text"][:], rows["label"][:]
 
 
 def _check_arguments(args: DataArguments) -> None:

@@ -52,7 +52,7 @@ def explain(
     cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
     words, and a prediction.
 
-    Scores are on the scale of the target class's probability, except those of attention, mask and random. Words are
+    Signed scores are on the scale of the target class's probability. Words are
     those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
     mask probabilities are averaged.
 
@@ -96,11 +96,14 @@ def explain(
         settings: settings of the method.
 
     Returns:
-        One explanation per text, in the order of `texts`.
+        One explanation per text, in the order of `texts`. Its `details` hold what a method has to say beside the scores:
+        integrated gradients `baseline_probability` and `convergence_gap` (how far the scores of all tokens are from
+        adding up to the difference), lime `intercept`, `local_prediction` and `r2` of the linear model, shapley
+        `base_value`, the probability without any word.
 
     Raises:
         InputError: if an argument cannot be used, or the model has nothing that the method could read.
-        ImportError: if the method needs a package that is not installed.
+        MissingExtra: if the method needs a package that is not installed.
     """
     texts = check_texts(texts)
     settings = check_settings(method, **settings)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 from hf_vat.inference import evaluation_mode, model_inputs
 
 from .analysis import Analysis, WordScores
@@ -39,10 +39,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
 
     Details: `baseline_probability`, f(baseline), and `convergence_gap`, how far the sum is from the difference.
     """
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError as error:
-        raise ImportError("method='integrated_gradients' needs Captum: pip install 'hf-vat[explain]'") from error
+    captum = import_extra("captum.attr")
     token_id = _baseline_id(analysis)
     results: list[WordScores | None] = [None] * len(analysis.texts)
     with _gradients_of(analysis.model):
@@ -56,7 +53,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
                 else:
                     special = special.to(embeddings.device)
                     baseline = _embed(analysis, torch.where(special, batch["input_ids"], token_id))
-            attributions, gaps = IntegratedGradients(probability).attribute(
+            attributions, gaps = captum.IntegratedGradients(probability).attribute(
                 embeddings,
                 baselines=baseline,
                 additional_forward_args=(targets,),

@@ -6,7 +6,7 @@ A method is an entry of `METHODS`: a function from an [`Analysis`] to word score
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import OPERATORS
 from hf_vat.inference import whole_number
 from hf_vat.models.words import EncodedText
@@ -23,6 +23,7 @@ class Method:
         scores: from the texts with the model's predictions to the scores of their words.
         settings: names and default values.
         cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
+        needs: module that the method needs beside those that the package always has.
         reads: field of the model's output that the method reads, if it does.
         draws: whether the method draws random numbers.
     """
@@ -30,6 +31,7 @@ class Method:
     scores: Callable[[Analysis], list[WordScores]]
     settings: dict = field(default_factory=dict)
     cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
+    needs: str | None = None
     reads: str | None = None
     draws: bool = False
 
@@ -39,9 +41,12 @@ def check_settings(method: str, **given) -> dict:
 
     Raises:
         InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
+        MissingExtra: if the method needs a package that is not installed.
     """
     if method not in METHODS:
         raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
+    if METHODS[method].needs:
+        import_extra(METHODS[method].needs)
     defaults = METHODS[method].settings
     for name, value in given.items():
         if name not in defaults:
@@ -90,12 +95,14 @@ METHODS: dict[str, Method] = {
         gradients.integrated_gradients,
         {"n_steps": 50, "baseline": "pad"},
         cost=lambda text, settings: settings["n_steps"] + 2,
+        needs="captum.attr",
     ),
     "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words)),
     "lime": Method(
         perturbations.lime,
         {"n_samples": 1000, **_OPERATOR},
         cost=lambda text, settings: settings["n_samples"],
+        needs="sklearn.linear_model",
         draws=True,
     ),
     "shapley": Method(

@@ -10,7 +10,7 @@ float64, is done here; the tests compare it with Captum.
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import predict_probabilities
 from hf_vat.models.words import EncodedText
@@ -40,10 +40,7 @@ def lime(analysis: Analysis) -> list[WordScores]:
     Details: `intercept`, `local_prediction` (what the linear model says for the full text) and `r2`, the weighted share
     of variance that it explains.
     """
-    try:
-        from sklearn.linear_model import Ridge
-    except ImportError as error:
-        raise ImportError("method='lime' needs scikit-learn: pip install 'hf-vat[explain]'") from error
+    ridge = import_extra("sklearn.linear_model").Ridge
     n_samples = analysis.settings["n_samples"]
     subsets = []
     for text, n in zip(analysis.texts, _word_counts(analysis), strict=True):
@@ -58,7 +55,7 @@ def lime(analysis: Analysis) -> list[WordScores]:
             continue
         distance = 100 * (1 - np.sqrt(kept.mean(1)))  # the cosine with a vector of ones is sqrt(k / n)
         weights = np.sqrt(np.exp(-(distance**2) / 25**2))
-        linear = Ridge(alpha=1.0).fit(kept, values, sample_weight=weights)
+        linear = ridge(alpha=1.0).fit(kept, values, sample_weight=weights)
         constant = np.ptp(values) == 0  # R² is 0 / 0
         details = {
             "intercept": float(linear.intercept_),

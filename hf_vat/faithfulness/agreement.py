@@ -8,10 +8,9 @@ import math
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 
 from .perturb import rank_words
-from .statistics import import_extra
 
 
 def as_distribution(scores) -> np.ndarray:
@@ -47,7 +46,7 @@ def jsd(p, q) -> float:
 
     Raises:
         InputError: if `p` or `q` is no distribution, or they differ in length.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     p, q = _distributions(p, q)
     relative_entropy = import_extra("scipy.special").rel_entr
@@ -61,7 +60,7 @@ def normalized_entropy(p) -> float:
 
     Raises:
         InputError: if `p` is no distribution.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     p = _distribution(p, "p")
     if p.size == 1:
@@ -86,7 +85,7 @@ def kendall_tau(a, b) -> float:
 
     Raises:
         InputError: if the lists differ in length, or a score is NaN or not a number.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     stats = import_extra("scipy.stats")
     _same_length(a, b, "a", "b")

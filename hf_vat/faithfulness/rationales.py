@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 
 from .perturb import check_ks, rank_words
-from .statistics import import_extra
 
 
 def auprc(scores, rationales) -> np.ndarray:
@@ -27,7 +26,7 @@ def auprc(scores, rationales) -> np.ndarray:
 
     Raises:
         InputError: if there is no text or no marked word, lengths do not fit, a flag is not 0 or 1, or a score is NaN.
-        ImportError: if scikit-learn is not installed.
+        MissingExtra: if scikit-learn is not installed.
     """
     metrics = import_extra("sklearn.metrics")
 

@@ -4,13 +4,11 @@ Resampling has a generator of its own: the same values and the same seed give th
 state is not touched. scipy is needed.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 
 
 class Interval(NamedTuple):
@@ -52,7 +50,7 @@ def bootstrap_interval(values, confidence: float = 0.95, n_resamples: int = 1000
 
     Raises:
         InputError: if there are fewer than two values, one is not finite, or an option is out of range.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     values = _numbers(values, "values")
     low, high, _ = _bootstrap(values, confidence, n_resamples, seed)
@@ -73,7 +71,7 @@ def paired_bootstrap(a, b, confidence: float = 0.95, n_resamples: int = 1000, se
     Raises:
         InputError: if lengths differ, there are fewer than two texts, a value is not finite, or an option is out of
             range.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     a, b = _numbers(a, "a"), _numbers(b, "b")
     _check_pair(a, b)
@@ -95,7 +93,7 @@ def mcnemar(a, b) -> McNemarResult:
 
     Raises:
         InputError: if lengths differ, there are no texts, or a value is not a boolean or 0/1.
-        ImportError: if scipy is not installed.
+        MissingExtra: if scipy is not installed.
     """
     stats = import_extra("scipy.stats")
     a, b = _flags(a, "a"), _flags(b, "b")
@@ -103,18 +101,6 @@ def mcnemar(a, b) -> McNemarResult:
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     p_value = float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
     return McNemarResult(only_a, only_b, p_value)
-
-
-def import_extra(name: str) -> ModuleType:
-    """A module of scipy or scikit-learn, which come with an extra.
-
-    Raises:
-        ImportError: if it is not installed, saying how to install it.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"This needs {name}: pip install 'hf-vat[explain]'") from error
 
 
 def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:

@@ -38,6 +38,8 @@ def weighted_sum(weights: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
 
 def max_pool(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Maximum over the positions in `mask`: [B, T, H] -> [B, H]; a row without any position gives 0."""
+    if not hidden.shape[1]:  # no text of the batch has a token
+        return hidden.new_zeros(hidden.shape[0], hidden.shape[2])
     pooled = hidden.masked_fill(~mask.unsqueeze(-1), torch.finfo(hidden.dtype).min).amax(1)
     return pooled * mask.any(1, keepdim=True)
 

@@ -150,9 +150,10 @@ class EncoderVATConfig(VATSettings):
     Args:
         encoder (`PreTrainedConfig` or `dict`, *optional*):
             Configuration of the encoder that `AutoModel` builds; BERT by default.
-        prefix_tokens (`int`, *optional*, defaults to 1), suffix_tokens (`int`, *optional*, defaults to 1):
+        prefix_tokens (`int`, *optional*), suffix_tokens (`int`, *optional*):
             How many special tokens the tokenizer puts before and after a text. They take no part in attention and
-            pooling. BERT and RoBERTa: 1 and 1; XLNet: 0 and 2; word-level tokenizers and GPT-2: 0 and 0.
+            pooling. BERT and RoBERTa: 1 and 1; XLNet: 0 and 2; word-level tokenizers and GPT-2: 0 and 0. By default 0
+            for a [`WordEncoderConfig`] and 1 for every other encoder.
         classifier_dropout (`float`, *optional*, defaults to 0.1):
             Dropout in the heads.
         hidden_size, max_position_embeddings, pad_token_id, vocab_size (`int`, *optional*):
@@ -163,14 +164,26 @@ class EncoderVATConfig(VATSettings):
     sub_configs: ClassVar[dict] = {"encoder": AutoConfig}
 
     encoder: PreTrainedConfig | dict | None = None
-    prefix_tokens: int = 1
-    suffix_tokens: int = 1
+    prefix_tokens: int | None = None
+    suffix_tokens: int | None = None
     classifier_dropout: float | int = 0.1
     initializer_range: float | int = 0.02
     hidden_size: int | None = None
     max_position_embeddings: int | None = None
     pad_token_id: int | None = None
     vocab_size: int | None = None
+
+    @classmethod
+    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
+        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
+        # transformers would only warn, and then build a new BERT with random weights.
+        if config_dict.get("model_type", cls.model_type) != cls.model_type:
+            raise ValueError(
+                f"{pretrained_model_name_or_path} holds a model of type {config_dict['model_type']!r}, not "
+                f"{cls.model_type!r}; to put VAT on top of an encoder use "
+                "EncoderForVATClassification.from_encoder_pretrained."
+            )
+        return config_dict, kwargs
 
     def __post_init__(self, **kwargs):
         if self.encoder is None:
@@ -182,6 +195,9 @@ class EncoderVATConfig(VATSettings):
                 self.encoder = WordEncoderConfig(**settings)
             else:
                 self.encoder = AutoConfig.for_model(model_type, **settings)
+        for name in ("prefix_tokens", "suffix_tokens"):
+            if getattr(self, name) is None:
+                setattr(self, name, 0 if self.encoder.model_type == WordEncoderConfig.model_type else 1)
         self.hidden_size = self.encoder.hidden_size
         for name in ("max_position_embeddings", "pad_token_id", "vocab_size"):
             setattr(self, name, getattr(self.encoder, name, None))
@@ -193,6 +209,10 @@ class EncoderVATConfig(VATSettings):
         Raises:
             ValueError: naming the setting, its value and what is allowed.
         """
+        if self.encoder.is_encoder_decoder:
+            raise ValueError(
+                f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only."
+            )
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 0.")

@@ -95,13 +95,17 @@ class ExplainedTextClassificationPipeline(Pipeline):
                 "score 0 and seen=False."
             )
         input_ids = torch.tensor([encoded.input_ids])  # [1, T]
-        return {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "encoded": encoded}
+        model_inputs = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "encoded": encoded}
+        return model_inputs | _special_token_types(self.tokenizer, input_ids)
 
     def _forward(self, model_inputs):
         # A model that comes straight from training would drop out and sample.
         self.model.eval()
-        attention_mask = model_inputs["attention_mask"]
-        output = self.model(input_ids=model_inputs["input_ids"], attention_mask=attention_mask)
+        encoded = model_inputs.pop("encoded")
+        # Padding on the left would shift the positions of some encoders, so it is brought to the right.
+        order = (1 - model_inputs["attention_mask"]).argsort(dim=1, stable=True)  # [B, T]
+        model_inputs = {name: tensor.gather(1, order) for name, tensor in model_inputs.items()}
+        output = self.model(**model_inputs)
         importance = getattr(output, "token_importance", None)
         if importance is None:
             raise ValueError(
@@ -112,8 +116,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
         return {
             "logits": output.logits,  # [B, C]
             "token_importance": importance,  # [B, T]
-            "attention_mask": attention_mask,  # [B, T]
-            "encoded": model_inputs["encoded"],
+            "attention_mask": model_inputs["attention_mask"],  # [B, T]
+            "encoded": encoded,
         }
 
     def postprocess(self, outputs, top_k=_NOT_GIVEN):
@@ -134,6 +138,17 @@ class ExplainedTextClassificationPipeline(Pipeline):
         ]
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
+
+
+def _special_token_types(tokenizer, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The types of the special tokens of a text, if any differs from 0 (XLNet: its last token)."""
+    if "token_type_ids" not in tokenizer.model_input_names:
+        return {}
+    empty = tokenizer("")
+    types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
+    if not any(types.values()):
+        return {}
+    return {"token_type_ids": torch.tensor([[types.get(token, 0) for token in input_ids[0].tolist()]])}
 
 
 __all__ = ["TASK", "ExplainedTextClassificationPipeline"]

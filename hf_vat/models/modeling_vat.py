@@ -22,6 +22,8 @@ from .words import special_tokens_around
 
 logger = logging.get_logger(__name__)
 
+_PLACE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")  # where a checkpoint is, of all its files
+
 
 @dataclass
 class VATClassifierOutput(ModelOutput):
@@ -222,8 +224,14 @@ class VATClassifier:
             special_tokens_mask, labels: as in `forward`.
             kwargs: further arguments of the encoder.
         """
-        if (kwargs.get("output_attentions") or self.config.output_attentions) and (
-            self.base_model.config._attn_implementation != "eager"
+        # An encoder with a configuration of its own would not see what ours asks for.
+        for name in ("output_attentions", "output_hidden_states"):
+            if kwargs.get(name) is None:
+                kwargs[name] = getattr(self.config, name)
+        if (
+            kwargs["output_attentions"]
+            and self.base_model.config._attn_implementation != "eager"
+            and not isinstance(self.base_model, WordEncoderModel)  # says itself that it has none
         ):
             raise ValueError(
                 "output_attentions=True gives nothing with "
@@ -399,27 +407,30 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
             settings: of [`EncoderVATConfig`], such as `num_labels` or `pooling`.
 
         Raises:
-            ValueError: if the model is an encoder-decoder.
+            ValueError: if the model is an encoder-decoder, or a setting does not fit; before any weight is loaded.
         """
         encoder_kwargs = encoder_kwargs or {}
-        revision = {name: encoder_kwargs[name] for name in ("revision",) if name in encoder_kwargs}
-        encoder_config = AutoConfig.from_pretrained(pretrained_model_name_or_path, **revision)
-        if encoder_config.is_encoder_decoder:
-            raise ValueError(
-                f"{pretrained_model_name_or_path} is an encoder-decoder; use a model with an encoder only."
-            )
+        place = {name: encoder_kwargs[name] for name in _PLACE if name in encoder_kwargs}
+        encoder_config = AutoConfig.from_pretrained(pretrained_model_name_or_path, **place)
+        if tokenizer is None:
+            tokenizer = AutoTokenizer.from_pretrained(pretrained_model_name_or_path, **place)
+        prefix, suffix = special_tokens_around(tokenizer)
+        config = EncoderVATConfig(
+            **{"encoder": encoder_config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
+        )
         encoder = AutoModel.from_pretrained(
             pretrained_model_name_or_path, **_without_pooler(encoder_config), **encoder_kwargs
         )
-        if tokenizer is None:
-            tokenizer = AutoTokenizer.from_pretrained(pretrained_model_name_or_path, **revision)
-        prefix, suffix = special_tokens_around(tokenizer)
-        config = EncoderVATConfig(
-            **{"encoder": encoder.config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
-        )
+        config.encoder = encoder.config
         model = cls(config)
         model.encoder = encoder
         return model.to(encoder.dtype)
+
+    def resize_token_embeddings(self, *args, **kwargs):
+        """As in transformers; the encoder's own configuration follows, from which a saved model is built again."""
+        embeddings = super().resize_token_embeddings(*args, **kwargs)
+        self.config.encoder.vocab_size = self.config.vocab_size
+        return embeddings
 
     @can_return_tuple
     def forward(
@@ -461,6 +472,8 @@ def _all_ones(input_ids, inputs_embeds) -> torch.Tensor:
 def _without_pooler(config) -> dict:
     """No pooler where the encoder's class can do without: it would be trained by nothing."""
     encoder_class = AutoModel._model_mapping[type(config)]
+    if isinstance(encoder_class, tuple):  # Funnel has two, and no pooler
+        return {}
     return {"add_pooling_layer": False} if "add_pooling_layer" in signature(encoder_class).parameters else {}
 
 

@@ -10,7 +10,7 @@ from math import ceil
 from os import PathLike
 from pathlib import Path
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, import_extra
 
 INK = "#3d444d"
 MUTED = "#8a919a"
@@ -51,16 +51,12 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
 
     Raises:
         InputError: if the path has another suffix.
-        ImportError: if matplotlib is not installed.
+        MissingExtra: if matplotlib is not installed.
     """
     path = None if path is None else Path(path)
     if path is not None and path.suffix.lower() not in (".svg", ".png"):
         raise InputError(f"{str(path)!r} ends in {path.suffix!r}; figures are written as .svg or .png.")
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install hf-vat[viz]") from error
-
+    matplotlib = import_extra("matplotlib", "viz")
     with matplotlib.rc_context(_RC):
         figure = draw()
         svg = StringIO()

@@ -30,9 +30,11 @@ def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
         lines.append("All words tie: the scores rank none of them above another.")
     elif segments:
         ranked = sorted(segments, key=lambda segment: -segment.score)  # stable: the earlier of two equal words first
-        lines.append(f"highest: {_list(ranked[:top])}")
-        if any(segment.score < 0 for segment in segments):
-            lines.append(f"lowest: {_list(ranked[: -top - 1 : -1])}")
+        against = [segment for segment in ranked if segment.score < 0]
+        if len(against) < len(ranked):
+            lines.append(f"highest: {_list(ranked[: len(ranked) - len(against)][:top])}")
+        if against:
+            lines.append(f"lowest: {_list(against[: -top - 1 : -1])}")
     if explanation.truncated:
         lines.append(f"Cut off, not seen by the model: {explanation.truncated} words.")
     return "\n".join(lines)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_vat.errors import InputError
-from hf_vat.faithfulness.statistics import bootstrap_interval, import_extra, mcnemar, paired_bootstrap
+from hf_vat.errors import InputError, import_extra
+from hf_vat.faithfulness.statistics import bootstrap_interval, mcnemar, paired_bootstrap
 
 
 def test_interval_of_zeros_and_ones_follows_the_binomial_distribution():
@@ -106,7 +106,7 @@ def test_intervals_are_ordered_and_mirrored(pairs):
 
 
 def test_missing_extra_says_how_to_install_it():
-    with pytest.raises(ImportError, match=r"needs no_such_module: pip install 'hf-vat\[explain\]'"):
+    with pytest.raises(ImportError, match=r"needs no_such_module; run: pip install 'hf-vat\[explain\]'"):
         import_extra("no_such_module")
 
 

@@ -33,7 +33,7 @@ def test_colour_shades_by_score_and_changes_nothing_else():
 
 
 def test_signed_scores_list_the_lowest_too():
-    assert "lowest: film -0.400, a 0.000, good 0.800" in str(film([0.0, 0.8, -0.4]))
+    assert "highest: good 0.800, a 0.000\nlowest: film -0.400" in str(film([0.0, 0.8, -0.4]))
 
 
 def test_notes():

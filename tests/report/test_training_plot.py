@@ -79,4 +79,4 @@ def test_says_how_to_get_matplotlib():
         "training_curves({'run': [{'loss': 1.0, 'epoch': 1.0}]})"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "ImportError: Figures need matplotlib: pip install hf-vat[viz]" in result.stderr
+    assert "This needs matplotlib; run: pip install 'hf-vat[viz]'" in result.stderr
