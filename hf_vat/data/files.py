@@ -66,13 +66,13 @@ def read_sources(args: DataArguments) -> dict[str, Source]:
         files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
         return {split: _read_file(Path(file).expanduser(), args) for split, file in files.items() if file}
     folder = Path(args.dataset_name).expanduser()
-    files = _split_files(folder) if folder.is_dir() else {}
+    files = split_files(folder) if folder.is_dir() else {}
     if files:
         return {split: _read_file(file, args) for split, file in files.items()}
     return _read_hub(args)
 
 
-def _split_files(folder: Path) -> dict[str, Path]:
+def split_files(folder: Path) -> dict[str, Path]:
     """The files of a folder that are named like splits; none if it has no CSV, TSV or JSON files."""
     readable = sorted(path for path in folder.iterdir() if path.suffix.lower() in _READERS)
     files = {}

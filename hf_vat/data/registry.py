@@ -29,7 +29,7 @@ from datasets.exceptions import DatasetsError
 
 from hf_vat.errors import InputError
 
-from .files import _split_files, listed
+from .files import split_files, listed
 from .loading import DataArguments, load_text_classification
 
 logger = logging.getLogger(__name__)
@@ -291,7 +291,7 @@ def _stream(entry: PaperDataset, data_dir, seed: int) -> IterableDatasetDict:
             raise InputError(f"The {entry.stand_in} is drawn from all rows, so it cannot be streamed; load it whole.")
         loaded, column = _stream_hub(entry), entry.label_column
     else:
-        files = _split_files(Path(data_dir).expanduser())
+        files = split_files(Path(data_dir).expanduser())
         loaded, column = {split: _stream_file(path) for split, path in files.items()}, "label"
     _check_splits(loaded)
     splits = {split: _stream_labels(rows, column, entry) for split, rows in loaded.items() if split in SPLITS}

@@ -195,6 +195,10 @@ class EncoderVATConfig(VATSettings):
                 self.encoder = WordEncoderConfig(**settings)
             else:
                 self.encoder = AutoConfig.for_model(model_type, **settings)
+        if self.encoder.is_encoder_decoder:
+            raise ValueError(
+                f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only."
+            )
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) is None:
                 setattr(self, name, 0 if self.encoder.model_type == WordEncoderConfig.model_type else 1)
@@ -209,10 +213,6 @@ class EncoderVATConfig(VATSettings):
         Raises:
             ValueError: naming the setting, its value and what is allowed.
         """
-        if self.encoder.is_encoder_decoder:
-            raise ValueError(
-                f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only."
-            )
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 0.")

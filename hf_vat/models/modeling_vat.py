@@ -226,10 +226,10 @@ class VATClassifier:
         """
         # An encoder with a configuration of its own would not see what ours asks for.
         for name in ("output_attentions", "output_hidden_states"):
-            if kwargs.get(name) is None:
-                kwargs[name] = getattr(self.config, name)
+            if kwargs.get(name) is None and getattr(self.config, name):
+                kwargs[name] = True
         if (
-            kwargs["output_attentions"]
+            kwargs.get("output_attentions")
             and self.base_model.config._attn_implementation != "eager"
             and not isinstance(self.base_model, WordEncoderModel)  # says itself that it has none
         ):
@@ -386,7 +386,8 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
 
     def __init__(self, config: EncoderVATConfig):
         super().__init__(config)
-        if isinstance(config.encoder, WordEncoderConfig):
+        # By type name: in a folder that brings this code along, configuration and model are loaded as modules apart.
+        if config.encoder.model_type == WordEncoderConfig.model_type:
             self.encoder = WordEncoderModel(config.encoder)
         else:
             self.encoder = AutoModel.from_config(config.encoder, **_without_pooler(config.encoder))
@@ -407,7 +408,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
             settings: of [`EncoderVATConfig`], such as `num_labels` or `pooling`.
 
         Raises:
-            ValueError: if the model is an encoder-decoder, or a setting does not fit; before any weight is loaded.
+            ValueError: if the model is an encoder-decoder, before any weight is loaded.
         """
         encoder_kwargs = encoder_kwargs or {}
         place = {name: encoder_kwargs[name] for name in _PLACE if name in encoder_kwargs}

@@ -4,17 +4,34 @@ import json
 import logging
 import os
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from datasets import DatasetDict
+import torch
+from datasets import Dataset, DatasetDict
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoTokenizer, DataCollatorWithPadding, EvalPrediction, set_seed
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
-from ..data import DataArguments, load_text_classification
+from ..data import (
+    DataArguments,
+    count_words,
+    embedding_matrix,
+    load_text_classification,
+    load_vectors,
+    read_words,
+    train_word_tokenizer,
+)
 from ..errors import InputError
-from ..models import BertForVATClassification
+from ..models import (
+    BertForVATClassification,
+    BertVATConfig,
+    EncoderForVATClassification,
+    EncoderVATConfig,
+    WordEncoderConfig,
+)
+from ..models.words import maximum_length
 from .arguments import VATTrainingArguments
 from .trainer import VATTrainer
 
@@ -47,10 +64,11 @@ _MINIMA = {
 
 @dataclass
 class ModelArguments:
-    """The encoder and what is put on top of it; see [`BertVATConfig`]."""
+    """The encoder and what is put on top of it; see [`BertVATConfig`], [`EncoderVATConfig`], [`WordEncoderConfig`]."""
 
     model_name_or_path: str = field(
-        default="google-bert/bert-base-uncased", metadata={"help": "BERT checkpoint: a Hub id or a local folder."}
+        default="google-bert/bert-base-uncased",
+        metadata={"help": "Checkpoint of an encoder, such as BERT or RoBERTa: a Hub id or a local folder."},
     )
     model_revision: str = field(default="main", metadata={"help": "Branch, tag or commit of a Hub checkpoint."})
     pooling: str = field(
@@ -74,6 +92,27 @@ class ModelArguments:
     )
     prior: str = field(default="standard", metadata={"help": "Prior of z.", "choices": ["standard", "learned"]})
     max_length: int = field(default=256, metadata={"help": "Tokens per text, special ones included."})
+    word_encoder: str | None = field(
+        default=None,
+        metadata={
+            "help": "Train a word encoder from scratch instead of a checkpoint.",
+            "choices": ["lstm", "cnn", "affine", "embedding"],
+        },
+    )
+    word_preset: str = field(
+        default="vat",
+        metadata={"help": "How a word encoder's words are cut.", "choices": ["plain", "vat", "vmask", "jw"]},
+    )
+    vectors: str | None = field(
+        default=None, metadata={"help": "Pretrained vectors of a word encoder: a file, a folder or a Hub id."}
+    )
+    extra_words: int = field(
+        default=20_000,
+        metadata={"help": "Frequent words of the vectors that a word encoder knows beside those of the training data."},
+    )
+    embedding_size: int = field(default=300, metadata={"help": "Width of word embeddings, without --vectors."})
+    encoder_size: int | None = field(default=None, metadata={"help": "Width of a word encoder's output."})
+    word_dropout: float = field(default=0.5, metadata={"help": "Dropout of a word encoder and its heads."})
 
 
 def train_classifier(
@@ -97,7 +136,7 @@ def train_classifier(
         if data is None:
             data = load_text_classification(data_args)
         _check_splits(data, args)
-        tokenizer, model = load_model(model_args, data["train"].features["label"].names)
+        tokenizer, model = load_model(model_args, data["train"], args.seed)
         encoded = data.map(
             lambda rows: tokenizer(rows["text"], truncation=True, max_length=model_args.max_length),
             batched=True,
@@ -129,36 +168,82 @@ def train_classifier(
     return trainer
 
 
-def load_model(model_args: ModelArguments, label_names: list[str]):
+def load_model(model_args: ModelArguments, train: Dataset, seed: int = 0):
     """Tokenizer and model for a task.
 
+    Args:
+        train: training data with columns `text` and `label`: class names, and the words of a word encoder.
+        seed: for the vectors of words that have no pretrained one.
+
     Raises:
-        InputError: if the checkpoint cannot be loaded, or settings do not fit together.
+        InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
     """
+    settings = {
+        key: getattr(model_args, key) for key in ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta")
+    }
+    settings["id2label"] = dict(enumerate(train.features["label"].names))
     name = model_args.model_name_or_path
-    settings = {key: getattr(model_args, key) for key in ("pooling", "bottleneck", "heads", "kl_reduction", "prior")}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=model_args.model_revision)
-        model = BertForVATClassification.from_pretrained(
-            name,
-            revision=model_args.model_revision,
-            id2label=dict(enumerate(label_names)),
-            beta=model_args.beta,
-            **settings,
-        )
+        if model_args.word_encoder is not None:
+            tokenizer, model = _new_word_model(model_args, train["text"][:], settings, seed)
+        else:
+            tokenizer, model = _pretrained_model(model_args, settings)
         model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
     except StrictDataclassError as error:
         raise InputError(f"The model settings do not fit: {str(error).strip().splitlines()[-1].strip()}") from error
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{name} cannot be loaded: {' '.join(str(error).split())} Give --model_name_or_path a BERT checkpoint: a "
-            "folder, or a Hub id if the Hub can be reached."
+            f"{name} cannot be loaded: {' '.join(str(error).split())} Give --model_name_or_path the checkpoint of an "
+            "encoder: a folder, or a Hub id if the Hub can be reached."
         ) from error
-    allowed = model.config.max_position_embeddings
+    allowed = maximum_length(model, tokenizer)
     if not 3 <= model_args.max_length <= allowed:
         raise InputError(f"--max_length is {model_args.max_length}; {name} takes 3 to {allowed} tokens.")
     # What is saved says how long the texts were in training; explanations truncate alike.
     tokenizer.model_max_length = model_args.max_length
+    return tokenizer, model
+
+
+def _pretrained_model(model_args: ModelArguments, settings: dict):
+    name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
+    tokenizer = AutoTokenizer.from_pretrained(name, **revision)
+    model_type = AutoConfig.from_pretrained(name, **revision).model_type
+    if model_type in ("bert", BertVATConfig.model_type):
+        return tokenizer, BertForVATClassification.from_pretrained(name, **revision, **settings)
+    if model_type == EncoderVATConfig.model_type:
+        return tokenizer, EncoderForVATClassification.from_pretrained(name, **revision, **settings)
+    return tokenizer, EncoderForVATClassification.from_encoder_pretrained(name, tokenizer, revision, **settings)
+
+
+def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict, seed: int):
+    extra: list[str] = []
+    if model_args.vectors is not None:
+        extra = list(islice(read_words(model_args.vectors), model_args.extra_words))
+    tokenizer = train_word_tokenizer(texts, model_args.word_preset, extra_words=extra)
+    weights, size = None, model_args.embedding_size
+    if model_args.vectors is not None:
+        vectors = load_vectors(model_args.vectors, list(tokenizer.get_vocab()), lower_case=True)
+        weights = embedding_matrix(tokenizer, vectors, seed)
+        size = weights.shape[1]
+        coverage = vectors.coverage(count_words(tokenizer, texts))
+        logger.info("vectors: %d of %d words of the training texts", coverage.tokens_found, coverage.tokens)
+    encoder = WordEncoderConfig(
+        vocab_size=len(tokenizer),
+        encoder_type=model_args.word_encoder,
+        embedding_size=size,
+        hidden_size=model_args.encoder_size,
+        dropout=model_args.word_dropout,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    config = EncoderVATConfig(
+        encoder=encoder, prefix_tokens=0, suffix_tokens=0, classifier_dropout=model_args.word_dropout, **settings
+    )
+    model = EncoderForVATClassification(config)
+    if weights is not None:
+        with torch.no_grad():
+            model.get_input_embeddings().weight.copy_(weights)
     return tokenizer, model
 
 
@@ -218,7 +303,7 @@ def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: D
     """One line for the log: what is trained, on how much, by how many processes."""
     sizes = ", ".join(f"{split} {len(rows)}" for split, rows in data.items())
     return (
-        f"{model_args.model_name_or_path} with pooling={model_args.pooling}, bottleneck={model_args.bottleneck}; "
+        f"{model_args.word_encoder or model_args.model_name_or_path} with pooling={model_args.pooling}, bottleneck={model_args.bottleneck}; "
         f"{sizes} texts; seed {args.seed}; world size {args.world_size} ({args.device})"
     )
 
