@@ -29,7 +29,7 @@ from datasets.exceptions import DatasetsError
 
 from hf_vat.errors import InputError
 
-from .files import split_files, listed
+from .files import listed, split_files
 from .loading import DataArguments, load_text_classification
 
 logger = logging.getLogger(__name__)
