@@ -14,7 +14,7 @@ import torch
 from tqdm.auto import tqdm
 
 from .errors import InputError
-from .models.words import EncodedText, encode_words, maximum_length
+from .models.words import EncodedText, encode_words, maximum_length, special_token_types
 
 
 def model_name(model) -> str:
@@ -87,7 +87,7 @@ def forward_batches(
         The positions in `input_ids` that a batch holds, and the model's output for them.
     """
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
-    types = _special_token_types(tokenizer)
+    types = special_token_types(tokenizer)
     # A configuration may ask for tuples.
     options = {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
     with evaluation_mode(model):
@@ -108,7 +108,7 @@ def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int]
     """Tensors [B, T] for token id lists, padded on the right to the longest.
 
     Args:
-        types: see `_special_token_types`; worked out here if not given.
+        types: see [`special_token_types`]; worked out here if not given.
 
     Raises:
         InputError: if something has to be padded and the tokenizer has no padding token.
@@ -126,7 +126,7 @@ def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int]
         ids[padding] = tokenizer.pad_token_id
     attended = ~padding & (ids >= 0)
     batch = {"input_ids": np.where(ids < 0, absent(ids), ids), "attention_mask": attended.astype(np.int64)}
-    types = _special_token_types(tokenizer) if types is None else types
+    types = special_token_types(tokenizer) if types is None else types
     if types:
         token_types = np.where(padding, tokenizer.pad_token_type_id, 0)
         for token, token_type in types.items():
@@ -184,12 +184,3 @@ def class_probabilities(model, output) -> np.ndarray:
 def progress_bar(label: str | None, total: int) -> tqdm:
     """A progress bar with the time left, hidden without a label."""
     return tqdm(total=total, desc=label, unit="input", disable=label is None)
-
-
-def _special_token_types(tokenizer) -> dict[int, int]:
-    """The token type of each special token that a single text gets, if any differs from 0 (XLNet: its last token)."""
-    if "token_type_ids" not in tokenizer.model_input_names:
-        return {}
-    empty = tokenizer("")
-    types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
-    return types if any(types.values()) else {}

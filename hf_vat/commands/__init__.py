@@ -1,4 +1,4 @@
-"""The command line: `hf-vat train`, `hf-vat explain`, `hf-vat evaluate`; the example scripts call the same code."""
+"""The command line: `hf-vat train`, `explain`, `evaluate`, `reproduce`; the example scripts call the same code."""
 
 import sys
 from importlib import import_module
@@ -9,6 +9,7 @@ COMMANDS = {
     "train": "fine-tune a classifier whose attention is trained to explain",
     "explain": "show which words decided",
     "evaluate": "compare explanation methods: how faithful, how sure, how fast",
+    "reproduce": "a paper's tables again, beside its numbers",
 }
 
 

@@ -4,7 +4,7 @@ import torch
 from transformers import Pipeline
 from transformers.utils import logging
 
-from .words import encode_words, maximum_length
+from .words import encode_words, maximum_length, special_token_types
 
 logger = logging.get_logger(__name__)
 
@@ -96,7 +96,11 @@ class ExplainedTextClassificationPipeline(Pipeline):
             )
         input_ids = torch.tensor([encoded.input_ids])  # [1, T]
         model_inputs = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "encoded": encoded}
-        return model_inputs | _special_token_types(self.tokenizer, input_ids)
+        types = special_token_types(self.tokenizer)
+        if types:
+            token_types = [types.get(token, 0) for token in encoded.input_ids]
+            model_inputs["token_type_ids"] = torch.tensor([token_types])
+        return model_inputs
 
     def _forward(self, model_inputs):
         # A model that comes straight from training would drop out and sample.
@@ -138,17 +142,6 @@ class ExplainedTextClassificationPipeline(Pipeline):
         ]
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
-
-
-def _special_token_types(tokenizer, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The types of the special tokens of a text, if any differs from 0 (XLNet: its last token)."""
-    if "token_type_ids" not in tokenizer.model_input_names:
-        return {}
-    empty = tokenizer("")
-    types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
-    if not any(types.values()):
-        return {}
-    return {"token_type_ids": torch.tensor([[types.get(token, 0) for token in input_ids[0].tolist()]])}
 
 
 __all__ = ["TASK", "ExplainedTextClassificationPipeline"]

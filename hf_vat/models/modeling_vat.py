@@ -422,6 +422,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
         encoder = AutoModel.from_pretrained(
             pretrained_model_name_or_path, **_without_pooler(encoder_config), **encoder_kwargs
         )
+        encoder.config.name_or_path = ""  # it would be saved, and a local path is nobody's business
         config.encoder = encoder.config
         model = cls(config)
         model.encoder = encoder

@@ -120,6 +120,15 @@ def special_tokens_around(tokenizer) -> tuple[int, int]:
     return content, flags[::-1].index(0) if 0 in flags else len(flags)
 
 
+def special_token_types(tokenizer) -> dict[int, int]:
+    """The token type of each special token that a single text gets, if any differs from 0 (XLNet: its last token)."""
+    if "token_type_ids" not in tokenizer.model_input_names:
+        return {}
+    empty = tokenizer("")
+    types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
+    return types if any(types.values()) else {}
+
+
 def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: int) -> list[EncodedText]:
     """Tokenize texts and align the tokens with the words of each text by character offsets.
 

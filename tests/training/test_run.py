@@ -6,10 +6,19 @@ import logging
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    ElectraConfig,
+    ElectraModel,
+    set_seed,
+)
 
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
+from hf_vat.explanations import explain
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
 from hf_vat.training.run import claim_output_dir
 
@@ -101,6 +110,48 @@ def test_the_folder_holds_all_of_the_run(arguments, base, tmp_path, system):
     with torch.no_grad():
         logits = model.eval()(**batch).logits.numpy()
     np.testing.assert_allclose(logits, trainer.predict(rows).predictions, atol=1e-6)
+
+
+def test_a_word_encoder_begins_with_pretrained_vectors(arguments, tmp_path, caplog):
+    """GloVe's format; the words of the file that the training texts lack are known too."""
+    vectors = tmp_path / "glove.txt"
+    lines = [f"{word} {position} 1 -1" for position, word in enumerate(["good", "bad", "film", "actor"])]
+    vectors.write_text("\n".join(lines), encoding="utf-8")
+    model = {"word_encoder": "lstm", "vectors": str(vectors), "encoder_size": 6, "kl_reduction": "sum"}
+    caplog.set_level(logging.INFO)
+    trainer = train_classifier(*arguments(model=model, learning_rate=1e-9, compressor_learning_rate=1e-9))
+    assert (
+        "vectors: 24 of 96 words of the training texts" in caplog.text
+    )  # good and bad 4 times each, film 8 times… twice
+    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run")
+    assert type(loaded.base_model).__name__ == "WordEncoderModel" and loaded.config.hidden_size == 6
+    embeddings = loaded.get_input_embeddings().weight
+    for word, expected in (("good", [0, 1, -1]), ("actor", [3, 1, -1])):
+        found = embeddings[tokenizer.convert_tokens_to_ids(word)]
+        torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float32), atol=1e-5, rtol=0)
+    assert embeddings[tokenizer.convert_tokens_to_ids("superb")].abs().max() <= 0.1
+    [explanation] = explain(loaded, tokenizer, ["The good actor!"])
+    assert explanation.words == ["The", "good", "actor", "!"]
+    assert sum(explanation.scores) == pytest.approx(1) and min(explanation.scores) > 0
+    assert trainer.model.phase == "learn"
+
+
+def test_any_encoder_is_trained(arguments, tokenizer, tmp_path):
+    folder = tmp_path / "private" / "electra"
+    config = ElectraConfig(
+        vocab_size=len(tokenizer), embedding_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=32,
+    )  # fmt: skip
+    ElectraModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    train_classifier(*arguments(model={"model_name_or_path": str(folder)}))
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run")
+    assert type(model).__name__ == "EncoderForVATClassification" and type(model.base_model) is ElectraModel
+    private = [name for name, content in contents(tmp_path / "run").items() if str(folder).encode() in content]
+    assert private == ["run.json"], "C78"
+    # and what was trained can be trained on
+    train_classifier(*arguments("again", model={"model_name_or_path": str(tmp_path / "run")}))
 
 
 def test_c78_the_local_path_of_the_base_model_is_in_nothing_that_is_pushed(arguments, base, tmp_path):
