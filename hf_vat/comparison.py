@@ -241,13 +241,15 @@ class ExplainerComparison:
         ]
         tables = [
             self.table(),
-            Table("Settings", ["method", "settings"], settings),
-            Table("Scores", ["score", "what it is"], [list(pair) for pair in self.setup["definitions"].items()]),
             Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
         ]
         if alike:
             names = ["methods", "Kendall τ-b", f"overlap of top {self.at}"]
             tables.append(Table("Agreement between methods", names, alike, "Means over texts."))
+        tables += [
+            Table("Settings", ["method", "settings"], settings),
+            Table("Scores", ["score", "what it is"], [list(pair) for pair in self.setup["definitions"].items()]),
+        ]
         return write_report(
             folder / "report.html",
             title,

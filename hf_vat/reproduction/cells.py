@@ -27,17 +27,17 @@ DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"
 
 # What the encoders have in common with the paper's, and how they are trained.
-_WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 64}
+_WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 32, "lr_scheduler_type": "constant"}
 _PRETRAINED = {"learning_rate": 5e-5, "per_device_train_batch_size": 32, "warmup_steps": 0.1}
 ENCODERS = {
-    "lstm": ("LSTM", lambda: {"word_encoder": "lstm", "vectors": glove_folder(), "encoder_size": 100}, _WORDS),
+    "lstm": ("LSTM", lambda: {"word_encoder": "lstm", "vectors": glove_folder(), "encoder_size": 100, "word_dropout": 0.3}, _WORDS),
     "minilm": ("BERT", lambda: {"model_name_or_path": minilm_folder()}, _PRETRAINED),
     "bert": ("BERT", lambda: {"model_name_or_path": "google-bert/bert-base-uncased"}, _PRETRAINED),
 }
 # ATT (matched) has as many updates of the encoder as VAT; the paper has no such row.
 SYSTEMS = ("base", "ATT", "ATT (matched)", "VAT")
 _PHASES = {
-    "LSTM": {"start": "joint", "start_epochs": 4, "compress_epochs": 2, "learn_epochs": 2, "rounds": 2},
+    "LSTM": {"start": "joint", "start_epochs": 12, "compress_epochs": 3, "learn_epochs": 4, "rounds": 2},
     "BERT": {"start": "joint", "start_epochs": 0, "compress_epochs": 2, "learn_epochs": 3, "rounds": 1},
 }
 _COMPRESSION = {"LSTM": {"beta": 0.1, "kl_reduction": "sum"}, "BERT": {"beta": 0.1, "kl_reduction": "mean"}}
