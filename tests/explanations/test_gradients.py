@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_vat import explain
+from hf_vat import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig, explain
+from hf_vat.data import train_word_tokenizer
 from hf_vat.errors import InputError
 
 GRADIENTS = ("gradient", "input_x_gradient", "integrated_gradients")
@@ -141,3 +142,20 @@ def test_unknown_or_missing_baseline(stub, stub_tokenizer):
         explain(stub, stub_tokenizer, ["good"], "integrated_gradients", baseline="noise")
     with pytest.raises(InputError, match=r'no mask token.*baseline="zero"'):
         explain(stub, stub_tokenizer, ["good"], "integrated_gradients", baseline="mask")
+
+
+@pytest.mark.parametrize("encoder_type", ["lstm", "cnn"])
+@pytest.mark.parametrize("baseline", ["pad", "unk"])
+def test_c59_word_encoders_add_up_too(encoder_type, baseline):
+    tokenizer = train_word_tokenizer([FILM, "the movie is bad and dull"])
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = WordEncoderConfig(
+            vocab_size=len(tokenizer), encoder_type=encoder_type, embedding_size=8, initializer_range=0.3
+        )
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder, initializer_range=0.5))
+    texts = [FILM, "bad", "the very good movie is dull"]
+    for explanation in explain(model, tokenizer, texts, "integrated_gradients", n_steps=200, baseline=baseline):
+        difference = explanation.probabilities[explanation.target] - explanation.details["baseline_probability"]
+        assert sum(explanation.scores) == pytest.approx(difference, abs=max(0.01 * abs(difference), 1e-3))
+        assert abs(difference) > 1e-3, "else there is nothing to add up to"
