@@ -1,7 +1,6 @@
 """Reproduce tables and curves of the VAT paper, beside its numbers, with claims and their tests.
 
-    hf-vat reproduce --paper vat --tables 2 3 4 --datasets trec subj --encoders lstm minilm --seeds 3 \
-        --data_dir ../shared/data --output_dir docs/results
+    hf-vat reproduce vat --table 2,3,4 --datasets trec,subj --encoders lstm,minilm --seeds 3 --data_dir data
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.
@@ -18,14 +17,9 @@ from hf_vat.reproduction import DATASETS, ENCODERS, SYSTEMS, TABLES, Cell, CellS
 
 @dataclass
 class ReproduceArguments:
-    paper: str = field(default="vat", metadata={"help": "The paper.", "choices": ["vat"]})
-    tables: list[int] = field(default_factory=lambda: list(TABLES), metadata={"help": "Tables of the paper: 2, 3, 4."})
-    datasets: list[str] = field(
-        default_factory=lambda: ["trec"], metadata={"help": f"One or more of {', '.join(DATASETS)}."}
-    )
-    encoders: list[str] = field(
-        default_factory=lambda: ["lstm"], metadata={"help": f"One or more of {', '.join(ENCODERS)}."}
-    )
+    table: str = field(default="2,3,4", metadata={"help": "Tables of the paper, with commas between them."})
+    datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
+    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(ENCODERS)}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
     data_dir: str | None = field(
         default=None, metadata={"help": "Folder with a folder of files for each data set; the Hub by default."}
@@ -39,13 +33,16 @@ class ReproduceArguments:
 
 
 def main():
-    (args,) = parse_arguments((ReproduceArguments,), __doc__)
+    argv = sys.argv[1:]
+    paper = argv.pop(0) if argv and not argv[0].startswith("-") else None
+    if paper != "vat" and not {"-h", "--help"} & set(argv):
+        raise InputError(f"The paper is {paper!r}; it must be 'vat', as in: hf-vat reproduce vat --table 2.")
+    (args,) = parse_arguments((ReproduceArguments,), __doc__, argv)
     if not is_main_process():
         return
-    for option, allowed in (("datasets", DATASETS), ("encoders", ENCODERS), ("tables", TABLES)):
-        unknown = [value for value in getattr(args, option) if value not in allowed]
-        if unknown:
-            raise InputError(f"--{option} has {unknown[0]}; there are {', '.join(map(str, allowed))}.")
+    tables = [int(number) for number in _listed("table", args.table, map(str, TABLES))]
+    datasets = _listed("datasets", args.datasets, DATASETS)
+    encoders = _listed("encoders", args.encoders, ENCODERS)
     for option in ("seeds", "jobs"):
         if getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}; it must be at least 1.")
@@ -55,12 +52,20 @@ def main():
     output_folder("--work_dir", args.work_dir)
     cells = [
         Cell(dataset, encoder, system, seed)
-        for encoder in args.encoders
-        for dataset in args.datasets
+        for encoder in encoders
+        for dataset in datasets
         for seed in range(args.seeds)
         for system in SYSTEMS
     ]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
     results = VATResults(run_cells(cells, settings, args.jobs))
-    path = results.write(output, args.tables, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
+    path = results.write(output, tables, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")
+
+
+def _listed(option: str, given: str, allowed) -> list[str]:
+    allowed = list(allowed)
+    for value in given.split(","):
+        if value not in allowed:
+            raise InputError(f"--{option} has {value!r}; there are {','.join(allowed)}.")
+    return given.split(",")

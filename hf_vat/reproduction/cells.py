@@ -30,7 +30,11 @@ RESULT = "result.json"
 _WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 32, "lr_scheduler_type": "constant"}
 _PRETRAINED = {"learning_rate": 5e-5, "per_device_train_batch_size": 32, "warmup_steps": 0.1}
 ENCODERS = {
-    "lstm": ("LSTM", lambda: {"word_encoder": "lstm", "vectors": glove_folder(), "encoder_size": 100, "word_dropout": 0.3}, _WORDS),
+    "lstm": (
+        "LSTM",
+        lambda: {"word_encoder": "lstm", "vectors": glove_folder(), "encoder_size": 100, "word_dropout": 0.3},
+        _WORDS,
+    ),
     "minilm": ("BERT", lambda: {"model_name_or_path": minilm_folder()}, _PRETRAINED),
     "bert": ("BERT", lambda: {"model_name_or_path": "google-bert/bert-base-uncased"}, _PRETRAINED),
 }

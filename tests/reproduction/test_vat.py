@@ -146,8 +146,8 @@ def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
 
 def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     options = ["--datasets", "sst1", "--encoders", "minilm", "--seeds", "1", "--data_dir", tiny.data_dir]
-    options += ["--work_dir", tiny.work_dir, "--output_dir", str(tmp_path / "results"), "--tables", "2"]
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", *options])
+    options += ["--work_dir", tiny.work_dir, "--output_dir", str(tmp_path / "results"), "--table", "2"]
+    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vat", *options])
     reproduce.main()
     assert "### Table 2" in capsys.readouterr().out
     assert "minilm, sst1 (1)" in (tmp_path / "results" / "vat.md").read_text(encoding="utf-8")
@@ -156,10 +156,12 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--datasets", "sst5"], "--datasets has sst5; there are imdb"),
-        (["--encoders", "gru"], "--encoders has gru; there are lstm, minilm, bert"),
-        (["--tables", "7"], "--tables has 7; there are 2, 3, 4"),
-        (["--seeds", "0"], "--seeds is 0"),
+        (["vat", "--datasets", "trec,sst5"], "--datasets has 'sst5'; there are imdb,"),
+        (["vat", "--encoders", "gru"], "--encoders has 'gru'; there are lstm,minilm,bert"),
+        (["vat", "--table", "7"], "--table has '7'; there are 2,3,4"),
+        (["vat", "--seeds", "0"], "--seeds is 0"),
+        (["bert"], "The paper is 'bert'; it must be 'vat'"),
+        ([], "The paper is None"),
     ],
 )
 def test_bad_options_are_named(monkeypatch, options, message):
