@@ -139,7 +139,8 @@ class VATResults:
         lines += [
             f"{platform.machine()}, {os.cpu_count()} cores; {packages}. Percent, mean ± sd over seeds; in brackets of a "
             "heading the number of seeds, in brackets of a cell the number that the paper prints. The encoder `lstm` is "
-            "an LSTM of width 100 on 50-dimensional GloVe vectors (the paper: 300); `minilm` has 6 layers of width 384 "
+            "an LSTM of 100 states in each direction on 50-dimensional GloVe vectors (the paper: 300, and it does not say "
+            "whether it reads both ways); `minilm` has 6 layers of width 384 "
             "and stands in for BERT-base. ATT (matched) has as many updates of the encoder as VAT, and is not in the "
             "paper. No model is selected: every row is that of the last epoch.",
             "",

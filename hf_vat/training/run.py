@@ -112,6 +112,7 @@ class ModelArguments:
     )
     embedding_size: int = field(default=300, metadata={"help": "Width of word embeddings, without --vectors."})
     encoder_size: int | None = field(default=None, metadata={"help": "Width of a word encoder's output."})
+    bidirectional: bool = field(default=False, metadata={"help": "Whether an LSTM reads in both directions."})
     word_dropout: float = field(default=0.5, metadata={"help": "Dropout of a word encoder and its heads."})
 
 
@@ -234,6 +235,7 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
         encoder_type=model_args.word_encoder,
         embedding_size=size,
         hidden_size=model_args.encoder_size,
+        bidirectional=model_args.bidirectional,
         dropout=model_args.word_dropout,
         pad_token_id=tokenizer.pad_token_id,
     )
