@@ -77,7 +77,8 @@ def forward_batches(
     """Run token id lists through a model in eval mode without gradients, longest first.
 
     The batches depend on the lists alone, not on their order, so results are bit-equal in any order. Where the tokenizer
-    pads on the left, only lists of equal length share a batch: padding would shift the positions of some models.
+    pads on the left, only lists of equal length share a batch, and nothing is padded: on the right XLNet would read its
+    text vector from padding, on the left GPT-2 would count positions from it.
 
     Args:
         input_ids: token ids with special tokens, one list per text.

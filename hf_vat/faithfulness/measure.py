@@ -249,13 +249,18 @@ class Faithfulness:
             values["area_acc"] = score.area_acc(full, at_k[0], labels)
             values["area_prob"] = score.area_prob(full, at_k[0])
         if self.shares:
+            at_q = (deleted[:, number:], kept[:, number:])
             columns = {
-                "comprehensiveness": score.comprehensiveness(full, deleted[:, number:]),
-                "sufficiency": score.sufficiency(full, kept[:, number:]),
+                "comprehensiveness": score.comprehensiveness(full, at_q[0]),
+                "sufficiency": score.sufficiency(full, at_q[1]),
             }
-            for name, column in columns.items():
-                values |= {f"{name}@{share:g}": column[:, place] for place, share in enumerate(self.shares)}
-                values[f"aopc_{name}"] = column.mean(1)
+            values |= {
+                f"{name}@{share:g}": column[:, place]
+                for name, column in columns.items()
+                for place, share in enumerate(self.shares)
+            }
+            values["aopc_comprehensiveness"] = score.aopc_comprehensiveness(full, at_q[0])
+            values["aopc_sufficiency"] = score.aopc_sufficiency(full, at_q[1])
         setup = {"explainer": explainer, **self._setup}
         sizes = np.array([len(ranking) for ranking in rankings])
         n_emptied = {k: int((sizes <= k).sum()) for k in self.ks}
