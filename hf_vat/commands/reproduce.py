@@ -1,6 +1,6 @@
 """Reproduce tables and curves of the VAT paper, beside its numbers, with claims and their tests.
 
-    hf-vat reproduce vat --table 2,3,4 --datasets trec,subj --encoders lstm,minilm --seeds 3 --data_dir data
+    hf-vat reproduce vat --table 2,3,4,5,6 --datasets trec,sst2 --encoders lstm,minilm --seeds 3 --data_dir data
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.
@@ -12,12 +12,23 @@ from dataclasses import dataclass, field
 
 from hf_vat.cli import is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
-from hf_vat.reproduction import DATASETS, ENCODERS, SYSTEMS, TABLES, Cell, CellSettings, VATResults, run_cells
+from hf_vat.reproduction import (
+    DATASETS,
+    ENCODERS,
+    SYSTEMS,
+    TABLES,
+    WORD_LABELS,
+    Cell,
+    CellSettings,
+    VATResults,
+    run_cells,
+    write_vat,
+)
 
 
 @dataclass
 class ReproduceArguments:
-    table: str = field(default="2,3,4", metadata={"help": "Tables of the paper, with commas between them."})
+    table: str = field(default="2,3,4,6", metadata={"help": "Tables of the paper, with commas between them."})
     datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
     encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(ENCODERS)}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
@@ -58,8 +69,11 @@ def main():
         for system in SYSTEMS
     ]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
+    if 5 in tables and not any(settings.word_labels(dataset) for dataset in datasets):
+        places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in WORD_LABELS.items())
+        raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
     results = VATResults(run_cells(cells, settings, args.jobs))
-    path = results.write(output, tables, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
+    path = write_vat(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")
 
 

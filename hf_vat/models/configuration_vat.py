@@ -45,6 +45,7 @@ class VATSettings(PreTrainedConfig):
         "cross_entropy",
         "compression",
         "token_importance",
+        "pooler_output",
         "hidden_states",
         "attentions",
     ]

@@ -41,6 +41,8 @@ class VATClassifierOutput(ModelOutput):
             Divergence of q(z|R) from the prior in nats, an upper bound on I(Z; R); 0 for the label -100.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
+        pooler_output (`torch.FloatTensor` of shape `(batch_size, hidden_size)`):
+            Text vector R, which the learner's head and the compressor read.
         hidden_states (`tuple(torch.FloatTensor)`, returned when `output_hidden_states=True`):
             Hidden states of the encoder's layers.
         attentions (`tuple(torch.FloatTensor)`, returned when `output_attentions=True`):
@@ -52,6 +54,7 @@ class VATClassifierOutput(ModelOutput):
     cross_entropy: torch.FloatTensor | None = None
     compression: torch.FloatTensor | None = None
     token_importance: torch.FloatTensor | None = None
+    pooler_output: torch.FloatTensor | None = None
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
 
@@ -269,6 +272,7 @@ class VATClassifier:
             cross_entropy=cross_entropy,
             compression=compression,
             token_importance=importance,
+            pooler_output=text,
             hidden_states=getattr(encoded, "hidden_states", None),
             attentions=getattr(encoded, "attentions", None),
         )

@@ -4,6 +4,7 @@ matplotlib is imported only here and in the functions that draw, and only when t
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from math import ceil
@@ -58,9 +59,12 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
         raise InputError(f"{str(path)!r} ends in {path.suffix!r}; figures are written as .svg or .png.")
     matplotlib = import_extra("matplotlib", "viz")
     with matplotlib.rc_context(_RC):
-        figure = draw()
-        svg = StringIO()
-        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # Who reads an SVG has fonts of their own; a PNG does lack the character, and says so.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            figure = draw()
+            svg = StringIO()
+            figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
@@ -92,8 +96,8 @@ def panels(titles: Sequence[str]):
     return figure, list(axes[: len(titles)])
 
 
-def add_legend(figure, lines: Mapping[str, object]) -> None:
-    """A legend of the lines by name below the panels, which keep their size."""
+def add_legend(figure, lines: Mapping[str, object], handlelength: float = 3.2) -> None:
+    """A legend of the lines by name below the panels, which keep their size; `handlelength` in font sizes."""
     longest = max(map(len, lines))
     columns = max(1, min(len(lines), int(figure.get_figwidth() / (0.65 + 0.07 * longest))))
     figure.set_figheight(figure.get_figheight() + 0.2 + 0.2 * ceil(len(lines) / columns))
@@ -104,5 +108,5 @@ def add_legend(figure, lines: Mapping[str, object]) -> None:
         ncols=columns,
         frameon=False,
         labelcolor=INK,
-        handlelength=3.2,
+        handlelength=handlelength,
     )

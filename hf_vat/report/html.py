@@ -95,15 +95,7 @@ class _Card(NamedTuple):
 
 
 def _cards(runs: Mapping[str, Sequence[Explanation]], rationales: Sequence[Sequence[int]] | None) -> list[_Card]:
-    texts = {name: [explanation.text for explanation in explanations] for name, explanations in runs.items()}
-    first = next(iter(texts), None)
-    for name in texts:
-        if texts[name] != texts[first]:
-            raise InputError(
-                f"{name!r} and {first!r} explain different texts ({len(texts[name])} and {len(texts[first])}); "
-                "explain the same list of texts, in the same order, with every model and method."
-            )
-    count = len(texts[first]) if texts else 0
+    count = check_same_texts(runs)
     if rationales is not None and len(rationales) != count:
         raise InputError(f"{len(rationales)} rationales for {count} texts; give one per text.")
     cards = []
@@ -121,6 +113,23 @@ def _cards(runs: Mapping[str, Sequence[Explanation]], rationales: Sequence[Seque
         verdict = "wrong" if False in verdicts else "right" if verdicts == {True} else "unknown"
         cards.append(_Card(verdict, groups, rationale))
     return cards
+
+
+def check_same_texts(runs: Mapping[str, Sequence[Explanation]]) -> int:
+    """The number of texts that all runs explain.
+
+    Raises:
+        InputError: if the texts differ, or their order.
+    """
+    texts = {name: [explanation.text for explanation in explanations] for name, explanations in runs.items()}
+    first = next(iter(texts), None)
+    for name in texts:
+        if texts[name] != texts[first]:
+            raise InputError(
+                f"{name!r} and {first!r} explain different texts ({len(texts[name])} and {len(texts[first])}); "
+                "explain the same list of texts, in the same order, with every model and method."
+            )
+    return len(texts[first]) if texts else 0
 
 
 def _check_rationale(rationale: Sequence[int], explanations: Sequence[Explanation], text: int) -> Sequence[int]:

@@ -42,6 +42,16 @@ class Table:
         return [place > 0 and all(_NUMBER.match(row[place]) for row in self.rows) for place in range(len(self.columns))]
 
 
+def markdown(given: Table) -> str:
+    """A table in GitHub's Markdown: heading, caption, and numbers to the right. A `|` in a cell is escaped."""
+    rows = [given.columns, ["--:" if right else "---" for right in given.numeric], *given.rows]
+    lines = [f"### {given.heading}", ""] + ([given.caption, ""] if given.caption else [])
+    for place, row in enumerate(rows):
+        cells = row if place == 1 else [cell.replace("|", "\\|") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A text table with aligned columns: numbers to the right, all else, and the first column, to the left.
 

@@ -1,6 +1,20 @@
 """The papers' experiments again: trained cells, tables beside the papers' numbers, claims with their tests."""
 
-from .cells import DATASETS, ENCODERS, SYSTEMS, Cell, CellSettings, run_cells
+from .cells import DATASETS, WORD_LABELS, Cell, CellSettings, run_cells
+from .systems import ENCODERS, SYSTEMS, Recipe
 from .vat import TABLES, VATResults
+from .vat_report import write_vat
 
-__all__ = ["DATASETS", "ENCODERS", "SYSTEMS", "TABLES", "Cell", "CellSettings", "VATResults", "run_cells"]
+__all__ = [
+    "DATASETS",
+    "ENCODERS",
+    "SYSTEMS",
+    "TABLES",
+    "WORD_LABELS",
+    "Cell",
+    "CellSettings",
+    "Recipe",
+    "VATResults",
+    "run_cells",
+    "write_vat",
+]

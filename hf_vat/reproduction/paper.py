@@ -10,7 +10,7 @@ def _row(*values: float) -> dict[str, float]:
     return dict(zip(_ORDER, values, strict=True))
 
 
-# table -> (encoder of the paper, system) -> data set -> number
+# tables 2 to 4: table -> (encoder of the paper, system) -> data set -> number
 VAT_TABLES: dict[int, dict[tuple[str, str], dict[str, float]]] = {
     2: {  # test accuracy
         ("LSTM", "base"): _row(88.79, 45.20, 85.45, 95.10, 91.91, 90.00, 89.00, 71.25),
@@ -36,4 +36,34 @@ VAT_TABLES: dict[int, dict[tuple[str, str], dict[str, float]]] = {
         ("BERT", "ATT"): _row(51.72, 29.19, 58.92, 53.63, 37.53, 34.20, 61.90, 53.68),
         ("BERT", "VAT"): _row(53.40, 30.23, 61.34, 56.58, 43.08, 36.80, 65.40, 56.05),
     },
+}
+
+_WORD_SCORES = tuple(
+    f"{polarity} {score}@{k}"
+    for polarity in ("positive", "negative")
+    for k in (1, 5)
+    for score in ("precision", "recall", "f1")
+)
+
+
+def _words(*values: float) -> dict[str, float]:
+    return dict(zip(_WORD_SCORES, values, strict=True))
+
+
+_RANDOM = _words(14.88, 4.78, 6.56, 14.59, 23.34, 16.06, 20.52, 5.61, 8.19, 17.18, 23.68, 17.97)
+# table 5, Twitter of SemEval-2013: (encoder, row) -> score -> number
+VAT_WORDS = {
+    ("LSTM", "Random"): _RANDOM,
+    ("LSTM", "ATT"): _words(58.70, 26.04, 32.73, 30.30, 54.17, 34.70, 47.13, 15.74, 21.39, 28.24, 42.04, 30.33),
+    ("LSTM", "VAT"): _words(65.20, 29.38, 36.60, 33.04, 58.40, 37.77, 60.00, 21.42, 28.76, 32.70, 49.19, 35.35),
+    ("BERT", "Random"): _RANDOM,
+    ("BERT", "ATT"): _words(46.44, 16.52, 21.82, 33.13, 52.52, 35.66, 37.74, 9.19, 13.46, 30.82, 39.65, 30.23),
+    ("BERT", "VAT"): _words(55.24, 20.62, 26.90, 37.26, 58.39, 40.09, 43.83, 11.15, 16.20, 36.42, 44.55, 35.30),
+}
+# table 6, test accuracy of VAT after iterations 0 to 5: (encoder, data set) -> numbers
+VAT_ITERATIONS = {
+    ("LSTM", "twitter"): (70.75, 71.62, 70.96, 70.67, 71.06, 70.98),
+    ("LSTM", "imdb"): (88.16, 88.98, 88.22, 88.84, 88.14, 88.60),
+    ("BERT", "twitter"): (74.84, 75.26, 77.71, 77.13, 76.68, 76.76),
+    ("BERT", "imdb"): (91.81, 92.06, 92.11, 92.09, 91.92, 91.96),
 }

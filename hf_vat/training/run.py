@@ -3,15 +3,16 @@
 import json
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, set_seed
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..data import (
@@ -38,6 +39,7 @@ from .trainer import VATTrainer
 logger = logging.getLogger(__name__)
 
 RUN_NAME = "run.json"
+_SHUFFLED_TOGETHER = 1000  # rows of a stream that are in memory to be drawn from
 
 # Training arguments that decide about the result, so that a run can only be continued with the same.
 _DECISIVE = (
@@ -117,7 +119,11 @@ class ModelArguments:
 
 
 def train_classifier(
-    model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments, data: DatasetDict | None = None
+    model_args: ModelArguments,
+    data_args: DataArguments,
+    args: VATTrainingArguments,
+    data: DatasetDict | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> VATTrainer:
     """Fine-tune a classifier, test it and save it into `args.output_dir`.
 
@@ -126,23 +132,32 @@ def train_classifier(
 
     Args:
         data: splits with columns `text` and `label`, if they are loaded already; `data_args` then only describes them.
+        callbacks: for the trainer.
 
     Raises:
         InputError: if settings, data or output folder cannot be used.
     """
     _check_settings(model_args, args)
+    if data_args.streaming:
+        _check_streaming(model_args, args)
     checkpoint = claim_output_dir(model_args, data_args, args)
     set_seed(args.seed)
     with args.main_process_first(desc="preparing the run"):
         if data is None:
             data = load_text_classification(data_args)
-        _check_splits(data, args)
+        _check_splits(data, args, data_args.streaming)
         tokenizer, model = load_model(model_args, data["train"], args.seed)
-        encoded = data.map(
-            lambda rows: tokenizer(rows["text"], truncation=True, max_length=model_args.max_length),
-            batched=True,
-            desc="Tokenizing",
-        )
+
+        def encode(rows: dict) -> dict:
+            return tokenizer(rows["text"], truncation=True, max_length=model_args.max_length)
+
+        encoded = {}
+        for split, rows in data.items():
+            if isinstance(rows, IterableDataset):
+                shuffled = rows.shuffle(seed=args.seed, buffer_size=_SHUFFLED_TOGETHER)
+                encoded[split] = shuffled.map(encode, batched=True, batch_size=64)
+            else:
+                encoded[split] = rows.map(encode, batched=True, desc="Tokenizing")
     logger.info("%s", describe_run(model_args, args, encoded))
     trainer = VATTrainer(
         model,
@@ -152,6 +167,7 @@ def train_classifier(
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
         compute_metrics=accuracy,
+        callbacks=list(callbacks),
     )
     if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
         settings = _settings(model_args, data_args, args)
@@ -169,7 +185,7 @@ def train_classifier(
     return trainer
 
 
-def load_model(model_args: ModelArguments, train: Dataset, seed: int = 0):
+def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, seed: int = 0):
     """Tokenizer and model for a task.
 
     Args:
@@ -273,7 +289,7 @@ def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args:
             f"{group}.{name} was {found[group].get(name)!r} and is {value!r}"
             for group, values in _settings(model_args, data_args, args).items()
             for name, value in values.items()
-            if found[group].get(name) != value
+            if found[group].get(name, value) != value  # options that came later had one value before
         ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
@@ -301,9 +317,11 @@ def accuracy(prediction: EvalPrediction) -> dict[str, float]:
     return {"accuracy": float((np.argmax(prediction.predictions, -1) == prediction.label_ids).mean())}
 
 
-def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: DatasetDict) -> str:
+def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: Mapping) -> str:
     """One line for the log: what is trained, on how much, by how many processes."""
-    sizes = ", ".join(f"{split} {len(rows)}" for split, rows in data.items())
+    sizes = ", ".join(
+        f"{split} {'streamed' if isinstance(rows, IterableDataset) else len(rows)}" for split, rows in data.items()
+    )
     return (
         f"{model_args.word_encoder or model_args.model_name_or_path} with pooling={model_args.pooling}, bottleneck={model_args.bottleneck}; "
         f"{sizes} texts; seed {args.seed}; world size {args.world_size} ({args.device})"
@@ -338,11 +356,24 @@ def _check_settings(model_args: ModelArguments, args: VATTrainingArguments) -> N
         raise InputError(f"--metric_for_best_model is {metric!r}; it must be 'accuracy' or 'loss'.")
 
 
-def _check_splits(data: DatasetDict, args: VATTrainingArguments) -> None:
+def _check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> None:
+    if args.max_steps <= 0:
+        raise InputError("With --streaming the number of rows is not known; say how long to train with --max_steps.")
+    if model_args.word_encoder is not None:
+        raise InputError(
+            "--word_encoder counts the words of all training texts, which --streaming does not hold. Leave --streaming "
+            "out, or fine-tune a checkpoint with --model_name_or_path."
+        )
+    # Otherwise one process would read for all, and put together batches that are padded to different lengths.
+    args.accelerator_config.dispatch_batches = False
+
+
+def _check_splits(data: Mapping, args: VATTrainingArguments, streaming: bool) -> None:
     if "train" not in data:
         raise InputError(f"There is no training data, only {', '.join(data)}. Give a training split or --train_file.")
     if "validation" not in data and args.eval_strategy != "no":
         raise InputError(
-            f"There is no validation data for --eval_strategy {args.eval_strategy.value}. Give --validation_file or a "
-            "--validation_share above 0, or --eval_strategy no --load_best_model_at_end False."
+            f"There is no validation data for --eval_strategy {args.eval_strategy.value}. Give --validation_file"
+            f"{'' if streaming else ' or a --validation_share above 0'}, or --eval_strategy no "
+            "--load_best_model_at_end False."
         )

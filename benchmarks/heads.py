@@ -1,0 +1,199 @@
+"""Which heads, start, phases and β: VAT against ATT with as many updates of the encoder, on validation data alone.
+
+    python benchmarks/heads.py --data_dir ../shared/data --encoders lstm --datasets trec,sst2,subj --jobs 2
+
+Every recipe trains the encoder for the same number of epochs, so one ATT run per seed is the control of all of them. The
+scorer of all rankings is the seed's base model. No test data are read. Finished cells are kept in `--work_dir` and not run
+again, so an interrupted study goes on where it stopped; the table holds what is finished.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from hf_vat.cli import parse_arguments, run
+from hf_vat.data import load_paper_dataset
+from hf_vat.explanations import explain
+from hf_vat.faithfulness import Faithfulness
+from hf_vat.faithfulness.agreement import normalized_entropy
+from hf_vat.reproduction import ENCODERS, Recipe
+from hf_vat.reproduction.cells import in_parallel
+from hf_vat.reproduction.systems import train_system
+
+START = Recipe("joint", 6, 2, 2, 3, "separate", 0.1, "sum")
+SCORES = ("accuracy_drop@5", "posthoc_gold@5")
+CONTROLS = {"base": ("base", START), "ATT (matched)": ("ATT", START)}
+RECIPES = {
+    "lstm": {
+        "joint start": START,
+        "ATT as start (the paper's reading)": replace(START, start="finetune"),
+        "compressor first": replace(START, start_epochs=0, rounds=4),
+        "shared head": replace(START, heads="shared"),
+        "shared head on the mean": replace(START, heads="shared_mean"),
+        "β = 0.01": replace(START, beta=0.01),
+        "β = 0.3": replace(START, beta=0.3),
+        "mean KL, β = 0.1": replace(START, kl_reduction="mean"),
+        "mean KL, β = 1": replace(START, kl_reduction="mean", beta=1.0),
+        "mean KL, β = 10": replace(START, kl_reduction="mean", beta=10.0),
+        "4 compressor epochs": replace(START, compress_epochs=4),
+        "joint 9, one round": replace(START, start_epochs=9, rounds=1),
+        "joint 3, three rounds": replace(START, start_epochs=3, rounds=3),
+        "joint 6, six rounds of 1 and 1": replace(START, rounds=6, compress_epochs=1, learn_epochs=1),
+        "joint 10, one round of 2 and 2": replace(START, start_epochs=10, rounds=1, learn_epochs=2),
+        "joint 11, one round of 1 and 1": replace(START, start_epochs=11, rounds=1, compress_epochs=1, learn_epochs=1),
+        "joint 11, one round of 1 and 1, β = 0.3": replace(
+            START, start_epochs=11, rounds=1, compress_epochs=1, learn_epochs=1, beta=0.3
+        ),
+        "compressor rate 6e-3": replace(START, compressor_learning_rate=6e-3),
+        "compressor rate 7e-4": replace(START, compressor_learning_rate=7e-4),
+    },
+}
+_SHORT = replace(START, start_epochs=2, rounds=2, compress_epochs=1, learn_epochs=1)
+RECIPES["minilm"] = {
+    "joint start": _SHORT,
+    "ATT as start (the paper's reading)": replace(_SHORT, start="finetune"),
+    "compressor first": replace(_SHORT, start_epochs=0, rounds=1, compress_epochs=2, learn_epochs=4),
+    "compressor first, mean KL": replace(
+        _SHORT, start_epochs=0, rounds=1, compress_epochs=2, learn_epochs=4, kl_reduction="mean"
+    ),
+    "compressor first, two rounds": replace(_SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2),
+    "mean KL, β = 0.1": replace(_SHORT, kl_reduction="mean"),
+}
+
+
+@dataclass
+class HeadArguments:
+    data_dir: str = field(default="../shared/data", metadata={"help": "Folder with a folder for each data set."})
+    datasets: str = field(default="trec,sst2,subj", metadata={"help": "Data sets, with commas between them."})
+    encoders: str = field(default="lstm", metadata={"help": "lstm, minilm, or both."})
+    seeds: int = field(default=3, metadata={"help": "Number of seeds."})
+    train_size: int = field(default=4000, metadata={"help": "Training texts at most."})
+    only: str | None = field(
+        default=None, metadata={"help": "Recipes to run, with commas between them; all by default."}
+    )
+    work_dir: str = field(default="runs/heads", metadata={"help": "Folder for finished cells."})
+    output: str = field(default="docs/heads.md", metadata={"help": "Markdown file to write."})
+    bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
+    jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
+
+
+def main():
+    (args,) = parse_arguments((HeadArguments,), __doc__)
+    for controls in (True, False):  # the base model judges all others
+        tasks = []
+        for encoder in args.encoders.split(","):
+            names = list(RECIPES[encoder]) if args.only is None else args.only.split(";")
+            names = ["base"] if controls else ["ATT (matched)", *names]
+            tasks += [
+                (args, dataset, encoder, name, seed)
+                for seed in range(args.seeds)
+                for dataset in args.datasets.split(",")
+                for name in names
+                if not result_path(args, dataset, encoder, name, seed).is_file()
+            ]
+        in_parallel(measure, tasks, args.jobs, "cells")
+    Path(args.output).write_text(to_markdown(args), encoding="utf-8")
+    print(Path(args.output).read_text(encoding="utf-8"))
+
+
+def result_path(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> Path:
+    folder = "".join(character if character.isalnum() else "-" for character in name)
+    return Path(args.work_dir) / f"{dataset}-{encoder}-{seed}" / folder / "result.json"
+
+
+def measure(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> None:
+    """Train one cell, and measure the model of its last iteration on the validation split."""
+    data = load_paper_dataset(dataset, Path(args.data_dir) / dataset)
+    data.pop("test")
+    if args.train_size < len(data["train"]):
+        data["train"] = data["train"].shuffle(seed=0).select(range(args.train_size))
+    kind, recipe = CONTROLS.get(name) or ("VAT", RECIPES[encoder][name])
+    if name in CONTROLS:
+        recipe = next(iter(RECIPES[encoder].values()))
+    path = result_path(args, dataset, encoder, name, seed)
+    bf16 = args.bf16 and encoder != "lstm"
+    models = train_system(kind, ENCODERS[encoder], recipe, data, dataset, seed, path.parent / "model", bf16)
+    model, tokenizer = load(models[max(models)])
+    texts, labels = data["validation"]["text"][:], data["validation"]["label"][:]
+    if kind == "base":
+        random = Faithfulness(model, tokenizer, texts, labels, ks=(5,), batch_size=64).random(range(5)).to_dict()
+        result = {"accuracy": random["accuracy"], "random": {score: random[score]["mean"] for score in SCORES}}
+    else:
+        explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
+        base_models = result_path(args, dataset, encoder, "base", seed).parent / "model"
+        last = max(base_models.glob("checkpoint-*"), key=lambda folder: int(folder.name.rpartition("-")[2]))
+        seen = [explanation.seen for explanation in explanations]
+        faithfulness = Faithfulness(*load(last), texts, labels, seen, ks=(5,), batch_size=64)
+        scores = [explanation.scores for explanation in explanations]
+        found = faithfulness.measure(scores, name).scores
+        result = {
+            "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
+            "entropy": float(np.mean([normalized_entropy(row) for row in scores if row])),
+            **{score: found[score] for score in SCORES},
+        }
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(result), encoding="utf-8")
+    os.replace(partial, path)
+    print(f"{dataset} {encoder} {seed} {name}: {result}", flush=True)
+
+
+def load(folder: Path):
+    return AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+
+
+def to_markdown(args: HeadArguments) -> str:
+    """One table for each encoder and data set, of what is finished."""
+    lines = [
+        "# Which heads, which start, which β",
+        "",
+        f"Written by `python benchmarks/heads.py --encoders {args.encoders} --datasets {args.datasets} --seeds {args.seeds} "
+        f"--train_size {args.train_size}{' --bf16' * args.bf16}`.",
+        "",
+        "Validation data only; each row is the model of the last epoch. All rows of a table have trained the encoder for as many "
+        "epochs, so ATT (matched) is the control. The scorer of all rankings is the seed's base model. Percent, mean ± sd "
+        "over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. Entropy is that "
+        "of the attention over words, from 0 to 1.",
+    ]
+    for encoder in args.encoders.split(","):
+        for dataset in args.datasets.split(","):
+            seeds = range(args.seeds)
+            rows = {}
+            for name in (*CONTROLS, *RECIPES[encoder]):
+                paths = [result_path(args, dataset, encoder, name, seed) for seed in seeds]
+                if all(path.is_file() for path in paths):
+                    rows[name] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+            if len(rows) < len(CONTROLS):
+                continue
+            recipe = asdict(next(iter(RECIPES[encoder].values())))
+            told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in recipe.items())
+            lines += ["", f"## {dataset}, {encoder} ({args.seeds} seeds)", "", f"Joint start: {told}.", ""]
+            columns = ("accuracy", *SCORES)
+            lines += [f"| recipe | {' | '.join(columns)} | entropy |", "|---" * (len(columns) + 2) + "|"]
+            for name, results in {"random": [row["random"] for row in rows["base"]], **rows}.items():
+                cells = []
+                for column in (*columns, "entropy"):
+                    values = np.array([row.get(column, np.nan) for row in results])
+                    control = np.array([row.get(column, np.nan) for row in rows["ATT (matched)"]])
+                    cells.append(cell(values, control, name, column))
+                lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(values: np.ndarray, control: np.ndarray, name: str, column: str) -> str:
+    if np.isnan(values).any():
+        return ""
+    if column == "entropy":
+        return f"{values.mean():.2f}"
+    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
+    against = ""
+    if name not in ("random", *CONTROLS):
+        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
+    return f"{100 * values.mean():.1f}{spread}{against}"
+
+
+if __name__ == "__main__":
+    run(main)

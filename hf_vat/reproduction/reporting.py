@@ -1,0 +1,83 @@
+"""Results of a reproduction as files: Markdown, JSON, figures, and a page."""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from ..explanations import Explanation
+from ..report import Table, write_report
+from ..report.tables import markdown
+
+_PACKAGES = ("torch", "transformers", "datasets")
+
+
+class Figure(NamedTuple):
+    """A figure of a setting.
+
+    Attributes:
+        name: of its file, without suffix.
+        heading: what it shows.
+        draw: makes an SVG element, and the file at the path it is given.
+        shows_texts: whether texts of the data are in it, which then are not ours to publish.
+    """
+
+    name: str
+    heading: str
+    draw: Callable[[str | PathLike | None], str]
+    shows_texts: bool = False
+
+
+def write_results(
+    folder: str | Path,
+    name: str,
+    title: str,
+    introduction: Sequence[str],
+    tables: Sequence[Table],
+    figures: Sequence[Figure],
+    summary: Mapping,
+    runs: Mapping[str, Sequence[Explanation]],
+) -> Path:
+    """Write `<name>.md` and `<name>.json`, every figure as SVG and PNG, and the page `report.html` with all of it.
+
+    Args:
+        introduction: paragraphs below the title.
+        summary: for the JSON file.
+        runs: explanations to show on the page, by system.
+
+    Returns:
+        The path of the Markdown file.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"# {title}", ""]
+    for paragraph in introduction:
+        lines += [paragraph, ""]
+    for table in tables:
+        lines += [markdown(table), ""]
+    drawn = {}
+    for figure in figures:
+        figure.draw(folder / f"{figure.name}.png")
+        drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
+        if not figure.shows_texts:
+            lines += [f"### {figure.heading}", "", f"![{figure.heading}]({figure.name}.png)", ""]
+    hidden = [f"`{figure.name}.png`" for figure in figures if figure.shows_texts]
+    lines.append(
+        f"The command also writes `report.html` and heatmaps ({', '.join(hidden)}); they show texts of the data, and are "
+        "not kept here."
+    )
+    path = folder / f"{name}.md"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
+    write_report(folder / "report.html", title, runs, tables=tables, figures=drawn)
+    return path
+
+
+def machine() -> str:
+    """What the numbers were made on: architecture, cores, versions."""
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return f"{platform.machine()}, {os.cpu_count()} cores; {packages}"
