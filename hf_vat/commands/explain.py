@@ -4,17 +4,30 @@ hf-vat explain --model runs/quickstart/VAT --text "A warm, funny and beautifully
 hf-vat explain --model runs/mine --method lime --test_file reviews.csv --html explanations.html --save_to lime.jsonl
 
 With --save_to each explanation is written as soon as it is made, and after an interruption the same command goes on.
+With --streaming a file of any length is read, explained and written in constant memory, its first --max_eval_samples rows
+or all of it:
+
+hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to attention.jsonl
 """
 
 import json
+import logging
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from hf_vat.cli import in_colour, is_main_process, load_classifier, method_settings, output_file, parse_arguments
-from hf_vat.data import DataArguments, load_texts
+from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, explain
+from hf_vat.explanations.methods import check_settings
+from hf_vat.explanations.store import Store
+from hf_vat.inference import model_name
 from hf_vat.report import write_report
+
+logger = logging.getLogger(__name__)
+
+_TOGETHER = 1000  # streamed texts that are in memory at a time
 
 
 @dataclass
@@ -40,9 +53,16 @@ def main():
     if not is_main_process():
         return
     if bool(args.text) == (data_args != DataArguments()):
-        raise InputError("Give either texts with --text, or a data set with --test_file or --dataset_name.")
+        raise InputError(
+            "Give either texts with --text, or a data set with --test_file, --dataset_name or --paper_dataset."
+        )
     if args.show < 0:
         raise InputError(f"--show is {args.show}; it must be at least 0.")
+    if data_args.streaming and (args.html or args.json or not args.save_to):
+        raise InputError(
+            "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "
+            "a line of JSON each, with --save_to alone."
+        )
     prefix = f"{args.method}."
     given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
     [settings] = method_settings([args.method], given).values()
@@ -50,6 +70,9 @@ def main():
     scores = args.json and output_file("--json", args.json)
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
+    if data_args.streaming:
+        _explain_stream(args, data_args, model, tokenizer, settings, save_to)
+        return
     texts, gold = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     explanations = explain(
         model,
@@ -72,3 +95,33 @@ def main():
         fields = [explanation.to_dict() for explanation in explanations]
         scores.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
         print(f"Scores: {scores}")
+
+
+def _explain_stream(args: ExplainArguments, data_args: DataArguments, model, tokenizer, settings: dict, save_to: Path):
+    rows = stream_texts(data_args, model)
+    settings = check_settings(args.method, **settings)
+    seed = {"seed": args.seed} if METHODS[args.method].draws else {}
+    store = Store(
+        save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings | seed}
+    )
+    done = store.skip_finished(rows)
+    shown = 0
+    while chunk := list(islice(rows, _TOGETHER)):
+        texts, gold = zip(*chunk, strict=True)
+        explanations = explain(
+            model,
+            tokenizer,
+            texts,
+            args.method,
+            gold=gold,
+            batch_size=args.batch_size,
+            seed=args.seed,
+            **settings,
+        )
+        store.append(explanations)
+        for explanation in explanations[: args.show - shown]:
+            print(explanation.to_terminal(color=in_colour()), end="\n\n")
+        shown = min(args.show, shown + len(chunk))
+        done += len(chunk)
+        logger.info("%d explained", done)
+    print(f"Explanations: {done} in {save_to}")

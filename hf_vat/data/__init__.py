@@ -3,6 +3,7 @@
 from .loading import DataArguments, load_text_classification, load_texts
 from .planted import PlantedVocabulary, planted_evidence, planted_tokenizer, planted_vocabulary
 from .registry import PAPER_DATASETS, PaperDataset, load_paper_dataset
+from .streaming import StreamedEpochs, stream_texts
 from .vectors import Coverage, Vectors, embedding_matrix, load_vectors, read_words
 from .vocabulary import count_words, train_word_tokenizer
 from .word_labels import SentimentWords, load_semeval_words, load_sst_words, sentiment_words
@@ -14,6 +15,7 @@ __all__ = [
     "PaperDataset",
     "PlantedVocabulary",
     "SentimentWords",
+    "StreamedEpochs",
     "Vectors",
     "count_words",
     "embedding_matrix",
@@ -28,5 +30,6 @@ __all__ = [
     "planted_vocabulary",
     "read_words",
     "sentiment_words",
+    "stream_texts",
     "train_word_tokenizer",
 ]

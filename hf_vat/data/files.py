@@ -6,13 +6,14 @@ CSV, TSV and JSON lines are read here and not by `datasets`, whose readers guess
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import logging
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl or .parquet)"
+_LONGEST_TEXT = 2**27  # characters; those of an unclosed quotation mark are read up to there
 _SPLIT_NAMES = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
@@ -62,14 +64,17 @@ class Source:
 
 
 def read_sources(args: DataArguments) -> dict[str, Source]:
+    files = local_files(args)
+    return {split: read_file(file, args) for split, file in files.items()} if files else _read_hub(args)
+
+
+def local_files(args: DataArguments) -> dict[str, Path]:
+    """The files of the splits; none for a data set on the Hub."""
     if args.dataset_name is None:
         files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
-        return {split: _read_file(Path(file).expanduser(), args) for split, file in files.items() if file}
+        return {split: Path(file).expanduser() for split, file in files.items() if file}
     folder = Path(args.dataset_name).expanduser()
-    files = split_files(folder) if folder.is_dir() else {}
-    if files:
-        return {split: _read_file(file, args) for split, file in files.items()}
-    return _read_hub(args)
+    return split_files(folder) if folder.is_dir() else {}
 
 
 def split_files(folder: Path) -> dict[str, Path]:
@@ -122,55 +127,83 @@ def _read_hub(args: DataArguments) -> dict[str, Source]:
     return sources
 
 
-def _read_file(path: Path, args: DataArguments) -> Source:
+def read_file(path: Path, args: DataArguments) -> Source:
+    path = check_file(path)
+    try:
+        return _READERS[path.suffix.lower()](path, args)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def check_file(path: Path) -> Path:
+    """The whole path of a file that is there and of a type that is read."""
     path = path.resolve()
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    if path.suffix.lower() not in _READERS:
         raise InputError(f"{path}: files of type {path.suffix!r} cannot be read; allowed are {listed(_READERS)}.")
     if not path.is_file():
         if not path.parent.is_dir():
             raise InputError(f"{path}: there is no folder {path.parent}. Check the path.")
         present = sorted(other.name for other in path.parent.iterdir())
         raise InputError(f"{path}: no such file. The folder contains: {listed(present) or 'nothing'}.")
-    try:
-        return reader(path, args)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+    return path
 
 
 def _read_csv(path: Path, args: DataArguments) -> Source:
-    content = _read_text(path, args.encoding)
+    lines = io.StringIO(_read_text(path, args.encoding), newline="")
+    header, *records = list(csv_records(lines, path)) or [[]]
+    return Source(str(path), dict(zip(header, zip(*records, strict=True), strict=False)))
+
+
+def csv_records(lines: Iterable[str], path: Path) -> Iterator[list[str]]:
+    """The column names, then the cells of each row, as many as there are names."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    usual_limit = csv.field_size_limit(max(len(content), 1))  # a text may be longer than the usual 131,072 characters
-    try:
-        header, *records = [record for record in reader if record] or [[]]
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: {error}. A text that begins with a quotation mark must be put into "
-            'quotation marks, and those inside it doubled ("").'
-        ) from error
-    finally:
-        csv.field_size_limit(usual_limit)
-    header = [name.strip() for name in header]
-    twice = [name for name, count in Counter(header).items() if name and count > 1]
-    if twice:
-        raise InputError(f"{path}: the header has {listed(twice)} more than once; each column needs its own name.")
-    for row, record in enumerate(records, 1):
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    header, row = None, 0
+    while True:
+        usual_limit = csv.field_size_limit(_LONGEST_TEXT)  # the usual 131,072 characters are too few
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {reader.line_num}: {error}. A text that begins with a quotation mark must be put into "
+                'quotation marks, and those inside it doubled ("").'
+            ) from error
+        finally:
+            csv.field_size_limit(usual_limit)
+        if record is None:
+            return
+        if not record:
+            continue
+        if header is None:
+            header = record = [name.strip() for name in record]
+            twice = [name for name, count in Counter(header).items() if name and count > 1]
+            if twice:
+                raise InputError(
+                    f"{path}: the header has {listed(twice)} more than once; each column needs its own name."
+                )
+        else:
+            row += 1
         if len(record) != len(header):
             raise InputError(
                 f"{path}: row {row} has {len(record)} cells, but the header has {len(header)} ({listed(header)}). Put "
                 f"texts that contain {delimiter!r} into quotation marks."
             )
-    return Source(str(path), dict(zip(header, zip(*records, strict=True), strict=False)))
+        yield record
 
 
 def _read_json(path: Path, args: DataArguments) -> Source:
     content = _read_text(path, args.encoding)
-    decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=lambda _: None).decode
     is_array = content.lstrip().startswith("[")
-    records = []
-    for line, document in enumerate([content] if is_array else content.split("\n"), 1):
+    records = list(json_records([content] if is_array else content.split("\n"), path))
+    names = dict.fromkeys(name for record in records for name in record)
+    return Source(str(path), {name: [record.get(name) for record in records] for name in names})
+
+
+def json_records(documents: Iterable[str], path: Path) -> Iterator[dict]:
+    """The objects of JSON lines, or of one array."""
+    decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=lambda _: None).decode
+    row = 0
+    for line, document in enumerate(documents, 1):
         if not document.strip():
             continue
         try:
@@ -180,12 +213,13 @@ def _read_json(path: Path, args: DataArguments) -> Source:
                 f"{path}, line {line + error.lineno - 1}: {error.msg}. Write one JSON object per line, such as "
                 '{"text": "…", "label": "…"}.'
             ) from error
-        records += value if is_array else [value]
-    for row, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise InputError(f'{path}: row {row} is {record!r}, not an object such as {{"text": "…", "label": "…"}}.')
-    names = dict.fromkeys(name for record in records for name in record)
-    return Source(str(path), {name: [record.get(name) for record in records] for name in names})
+        for record in value if isinstance(value, list) else [value]:
+            row += 1
+            if not isinstance(record, dict):
+                raise InputError(
+                    f'{path}: row {row} is {record!r}, not an object such as {{"text": "…", "label": "…"}}.'
+                )
+            yield record
 
 
 def _read_parquet(path: Path, args: DataArguments) -> Source:
@@ -208,15 +242,21 @@ def _typed_source(origin: str, dataset: Dataset, label_column: str) -> Source:
 
 
 def _read_text(path: Path, encoding: str) -> str:
+    check_encoding(encoding)
     try:
         return path.read_bytes().decode(encoding).removeprefix("\ufeff")
-    except LookupError as error:
-        raise InputError(f"Encoding {encoding!r} is unknown; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'.") from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: byte {error.start} (counted from 0) is not {encoding}. Save the file as UTF-8, or name its encoding "
             "with --encoding, e.g. --encoding latin-1."
         ) from error
+
+
+def check_encoding(encoding: str) -> None:
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise InputError(f"Encoding {encoding!r} is unknown; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'.") from error
 
 
 _READERS = {

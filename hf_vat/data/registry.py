@@ -10,7 +10,7 @@ import html
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from hf_vat.errors import InputError
 
 from .files import listed, split_files
 from .loading import DataArguments, load_text_classification
+from .streaming import first_rows, stream_rows
 
 logger = logging.getLogger(__name__)
 
@@ -310,23 +311,16 @@ def _stream_hub(entry: PaperDataset) -> Mapping[str, IterableDataset]:
 
 
 def _stream_file(path: Path) -> IterableDataset:
-    columns = {"text": Value("string"), "label": Value("string")}
-    if path.suffix.lower() in (".csv", ".tsv"):
-        separator = "\t" if path.suffix.lower() == ".tsv" else ","
-        settings = {"sep": separator, "keep_default_na": False, "chunksize": 1000, "features": Features(columns)}
-        kind = "csv"
-    else:
-        settings, kind = {}, "parquet" if path.suffix.lower() == ".parquet" else "json"
-    try:
-        rows = load_dataset(kind, data_files=str(path), split="train", streaming=True, **settings)
-        first = next(iter(rows), None)
-    except (OSError, RuntimeError, ValueError, KeyError, DatasetsError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
-    if first is None:
-        raise InputError(f"{path}: no rows.")
-    if not columns.keys() <= first.keys():
-        raise InputError(f"{path}: no columns text and label; found {listed(first)}.")
-    return rows
+    columns = Features({"text": Value("string"), "label": Value("string")})
+    found = first_rows(path, DataArguments()).columns
+    if not columns.keys() <= found.keys():
+        raise InputError(f"{path}: no columns text and label; found {listed(found)}.")
+    return IterableDataset.from_generator(_text_and_label, features=columns, gen_kwargs={"path": path})
+
+
+def _text_and_label(path: Path) -> Iterator[dict]:
+    for row in stream_rows(path, DataArguments()):
+        yield {"text": row.get("text"), "label": None if row.get("label") is None else str(row["label"])}
 
 
 def _stream_labels(rows: IterableDataset, column: str, entry: PaperDataset) -> IterableDataset:

@@ -1,13 +1,16 @@
 """Trainer that alternates learner and compressor phases."""
 
 import json
+import math
 import os
 from collections import defaultdict
+from itertools import islice
 
 import torch
 from transformers import Trainer, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import get_last_checkpoint, has_length
 
+from ..data import StreamedEpochs
 from ..errors import InputError
 from ..inference import evaluation_mode
 from .arguments import VATTrainingArguments
@@ -31,6 +34,10 @@ class VATTrainer(Trainer):
     With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it.
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
     raises `KeyboardInterrupt`.
+
+    A training set without a length, such as a streamed `IterableDataset`, is read as it comes and needs `max_steps`.
+    Its epochs are `max_steps / num_train_epochs` steps long, rounded up, so that phases, evaluations and checkpoints
+    come as with any other data; see [`~hf_vat.data.StreamedEpochs`].
 
     Raises:
         InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
@@ -60,6 +67,9 @@ class VATTrainer(Trainer):
         self.schedule = PhaseSchedule(
             self.args.start, self.args.start_epochs, self.args.compress_epochs, self.args.learn_epochs, alternates
         )
+        self._first_rows: list | None = None
+        if self.train_dataset is not None and not has_length(self.train_dataset):
+            self._cut_into_epochs()
         _check_labels(self.train_dataset, "training", self.model.config)
         for dataset in self.eval_dataset.values() if isinstance(self.eval_dataset, dict) else [self.eval_dataset]:
             _check_labels(dataset, "evaluation", self.model.config)
@@ -75,6 +85,19 @@ class VATTrainer(Trainer):
         self._interrupt = StopOnInterrupt()
         self.add_callback(self._interrupt)
         self.add_callback(_PhaseCallback(self))
+
+    def _cut_into_epochs(self) -> None:
+        args = self.args
+        if args.dataloader_num_workers:
+            raise InputError(
+                f"dataloader_num_workers is {args.dataloader_num_workers}, but each worker would read the whole stream; "
+                "leave it at 0."
+            )
+        # Now, and not when they are needed, which in a resumed run is a later pass in another order.
+        self._first_rows = list(islice(self.train_dataset, args.attention_probe_size))
+        steps = math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps
+        rows = steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size
+        self.train_dataset = StreamedEpochs(self.train_dataset, rows)
 
     # Training
 
@@ -191,9 +214,12 @@ class VATTrainer(Trainer):
         """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
         if self.model.config.pooling != "attention" or self.train_dataset is None:
             return None
-        size = min(self.args.attention_probe_size, len(self.train_dataset))
+        rows = self._first_rows
+        if rows is None:
+            size = min(self.args.attention_probe_size, len(self.train_dataset))
+            rows = [self.train_dataset[position] for position in range(size)]
         collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
-        batch = self._prepare_inputs(collate([self.train_dataset[position] for position in range(size)]))
+        batch = self._prepare_inputs(collate(rows))
         batch.pop("labels", None)
         with evaluation_mode(self.model), torch.no_grad(), self.compute_loss_context_manager():
             return self.model(**batch).token_importance.double().cpu()

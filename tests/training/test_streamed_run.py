@@ -1,0 +1,238 @@
+"""Training and explaining from a streamed file: phases, resuming, errors, explanations that are written as they come."""
+
+import json
+import sys
+
+import pytest
+import torch
+from datasets import ClassLabel, Dataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertModel,
+    DataCollatorWithPadding,
+    set_seed,
+)
+
+from hf_vat.cli import load_classifier
+from hf_vat.commands import explain as explain_command
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.explanations import explain, load_explanations
+from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, train_classifier
+from hf_vat.training.run import claim_output_dir
+
+WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
+TEXTS = [
+    (f"the {words[row % 4]} {noun}", label)
+    for row in range(4)
+    for noun in ("film", "movie", "plot", "scene", "actor")
+    for label, words in WORDS.items()
+]
+
+
+@pytest.fixture
+def arguments(tokenizer, tmp_path):
+    """12 steps of 4 rows in 4 epochs, so that 40 rows are read more than once."""
+    with torch.random.fork_rng():
+        set_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
+    encoder.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    lines = ["text,label", *(f"{text},{label}" for text, label in TEXTS)]
+    (tmp_path / "train.csv").write_text("\n".join(lines), encoding="utf-8")
+
+    def make(folder="run", model=None, data=None, **training):
+        defaults = {
+            "max_steps": 12,
+            "num_train_epochs": 4,
+            "start_epochs": 2,
+            "per_device_train_batch_size": 4,
+            "learning_rate": 1e-3,
+            "eval_strategy": "no",
+            "save_strategy": "epoch",
+            "logging_steps": 1,
+            "use_cpu": True,
+            "report_to": "none",
+            "disable_tqdm": True,
+        }
+        return (
+            ModelArguments(**({"model_name_or_path": str(tmp_path / "base"), "max_length": 16} | (model or {}))),
+            DataArguments(**({"train_file": str(tmp_path / "train.csv"), "streaming": True} | (data or {}))),
+            VATTrainingArguments(str(tmp_path / folder), **(defaults | training)),
+        )
+
+    return make
+
+
+def weights(folder):
+    return AutoModelForSequenceClassification.from_pretrained(folder).state_dict()
+
+
+def test_the_steps_are_divided_into_epochs_and_these_into_phases(arguments, tmp_path):
+    validation = {"validation_file": str(tmp_path / "train.csv"), "max_eval_samples": 8}
+    trainer = train_classifier(
+        *arguments(data=validation, eval_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="loss")
+    )
+    steps = [(record["step"], record["phase"]) for record in trainer.state.log_history if "loss" in record]
+    phases = ["joint"] * 6 + ["compress"] * 3 + ["learn"] * 3
+    assert dict(steps) == dict(enumerate(phases, 1))
+    evaluated = [record["step"] for record in trainer.state.log_history if "eval_loss" in record]
+    assert evaluated == [3, 6, 9, 12]
+    assert trainer.state.epoch == 4 and len(trainer.eval_dataset) == 8
+    records = [record for record in trainer.state.log_history if "attention_jsd" in record]
+    assert len(records) >= 12 and any(record["attention_jsd"] > 0 for record in records)
+
+
+def test_steps_that_do_not_divide_evenly_and_plain_training(arguments):
+    trainer = train_classifier(*arguments(max_steps=10))
+    phases = {record["step"]: record["phase"] for record in trainer.state.log_history if "loss" in record}
+    assert [phases[step] for step in (6, 7, 9, 10)] == ["joint", "compress", "compress", "learn"]
+    plain = {"pooling": "first", "bottleneck": "none"}
+    trainer = train_classifier(*arguments("plain", model=plain, gradient_accumulation_steps=2))
+    assert trainer.state.global_step == 12
+    assert {record["phase"] for record in trainer.state.log_history if "loss" in record} == {"finetune"}
+    assert len(trainer.train_dataset) == 3 * 2 * 4
+
+
+@pytest.mark.parametrize("stopped", [6, 8])  # between two epochs, and within one of the second pass
+def test_a_resumed_run_gives_the_same_model(arguments, tmp_path, stopped):
+    settings = {"save_strategy": "steps", "save_steps": 2, "seed": 3}
+    whole = train_classifier(*arguments("whole", **settings))
+    train_classifier(*arguments("run", **settings))
+    for path in (tmp_path / "run").iterdir():
+        if path.name.startswith("checkpoint-") and int(path.name[11:]) > stopped:
+            path.rename(tmp_path / f"later-{path.name}")
+        elif path.is_file() and path.name != "run.json":
+            path.unlink()
+    resumed = train_classifier(*arguments("run", **settings, resume_from_checkpoint="last"))
+    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "run")
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    for record, other in zip(whole.state.log_history, resumed.state.log_history, strict=True):
+        assert record.get("attention_jsd") == other.get("attention_jsd")
+
+
+def test_a_run_of_a_version_without_the_option_goes_on(arguments, tmp_path):
+    loaded = {"data": {"streaming": False}, "max_steps": 2}
+    train_classifier(*arguments(**loaded))
+    path = tmp_path / "run" / "run.json"
+    settings = json.loads(path.read_text())
+    for name in ("streaming", "paper_dataset", "data_dir"):
+        del settings["data"][name]
+    path.write_text(json.dumps(settings))
+    checkpoint = claim_output_dir(*arguments(**loaded, resume_from_checkpoint="last"))
+    assert checkpoint == str(tmp_path / "run" / "checkpoint-2")
+
+
+def test_the_seed_decides_the_order(arguments, tmp_path):
+    orders = []
+    for seed in (1, 1, 2):
+        trainer = train_classifier(*arguments(f"run {len(orders)}", seed=seed, max_steps=1, num_train_epochs=1))
+        orders.append([row["text"] for row in trainer.train_dataset])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_row_that_cannot_be_used_is_named_while_training(arguments, tmp_path):
+    rows = Dataset.from_dict({"text": ["fine", "bad", ""], "label": [0, 1, 0]})
+    rows.cast_column("label", ClassLabel(names=["no", "yes"])).to_parquet(tmp_path / "train.parquet")
+    with pytest.raises(InputError, match=r"no text or no label in row 3 \(column 'text'\)"):
+        train_classifier(*arguments(data={"train_file": str(tmp_path / "train.parquet")}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"max_steps": -1}, "--max_steps"),
+        ({"model": {"word_encoder": "lstm"}}, "--word_encoder counts the words of all training texts"),
+        ({"dataloader_num_workers": 2}, "dataloader_num_workers is 2"),
+        ({"eval_strategy": "epoch"}, r"no validation data .*Give --validation_file, or --eval_strategy no"),
+    ],
+)
+def test_what_does_not_go_with_a_stream_is_refused(arguments, tmp_path, changed, message):
+    with pytest.raises(InputError, match=message):
+        train_classifier(*arguments(**changed))
+    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())
+
+
+def test_the_trainer_takes_any_stream(make_model, make_dataset, tokenizer, tmp_path):
+    args = VATTrainingArguments(
+        str(tmp_path / "run"), max_steps=6, num_train_epochs=3, start_epochs=1, per_device_train_batch_size=4,
+        use_cpu=True, report_to="none", save_strategy="no", logging_steps=1, disable_tqdm=True,
+    )  # fmt: skip
+    stream = make_dataset(10).to_iterable_dataset()
+    trainer = VATTrainer(make_model(), args, train_dataset=stream, data_collator=DataCollatorWithPadding(tokenizer))
+    for _ in range(2):
+        trainer.train()
+        phases = {record["step"]: record["phase"] for record in trainer.state.log_history if "loss" in record}
+        assert [phases[step] for step in range(1, 7)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
+
+
+# Explaining
+
+
+@pytest.fixture
+def explained(arguments, tmp_path, monkeypatch, capsys):
+    """`hf-vat explain` on the training file, 16 texts at a time."""
+    train_classifier(*arguments(max_steps=2))
+    monkeypatch.setattr(explain_command, "_TOGETHER", 16)
+
+    def run(*options, file="train.csv"):
+        sizes = ("--test_file", str(tmp_path / file), "--streaming", "--save_to", str(tmp_path / "out.jsonl"))
+        monkeypatch.setattr(sys, "argv", ["hf-vat explain", "--model", str(tmp_path / "run"), *sizes, *options])
+        explain_command.main()
+        return capsys.readouterr().out
+
+    return run
+
+
+def without_time(explanations):
+    return [{**explanation.to_dict(), "seconds": 0} for explanation in explanations]
+
+
+def test_streamed_explanations_are_those_of_one_call_and_go_on(explained, tmp_path, monkeypatch):
+    path, settings = tmp_path / "out.jsonl", ("--method", "occlusion")
+    output = explained(*settings, "--show", "2")
+    assert f"Explanations: 40 in {path}" in output and output.count("occlusion") <= 2
+    model, tokenizer = load_classifier(str(tmp_path / "run"))
+    gold = [model.config.label2id[label] for _, label in TEXTS]
+    expected = without_time(explain(model, tokenizer, [text for text, _ in TEXTS], "occlusion", gold=gold))
+    found = without_time(load_explanations(path))
+    for one, other in zip(found, expected, strict=True):  # other batches round differently
+        assert one.pop("scores") == pytest.approx(other.pop("scores"), abs=1e-5)
+        assert one.pop("probabilities") == pytest.approx(other.pop("probabilities"), abs=1e-5)
+        assert one == other
+
+    content, calls = path.read_bytes(), []
+    lines = content.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:20]) + lines[20][:30])  # header, 19 explanations, and a torn one
+    monkeypatch.setattr(
+        explain_command, "explain", lambda *args, **kwargs: calls.append(args[2]) or explain(*args, **kwargs)
+    )
+    explained(*settings)
+    assert [len(texts) for texts in calls] == [16, 5]
+    assert [json.loads(line)["text"] for line in path.read_bytes().splitlines()[1:]] == [text for text, _ in TEXTS]
+    assert path.read_bytes().startswith(b"".join(lines[:20]))
+
+
+def test_a_file_of_another_call_or_of_other_texts_is_left_alone(explained, tmp_path):
+    explained("--max_eval_samples", "20")
+    content = (tmp_path / "out.jsonl").read_bytes()
+    assert len(content.splitlines()) == 21
+    with pytest.raises(InputError, match="explanations of another call, with other method"):
+        explained("--method", "random")
+    other = (tmp_path / "train.csv").read_text().replace("the great film", "the worse film", 1)
+    (tmp_path / "other.csv").write_text(other)
+    with pytest.raises(InputError, match=r"other texts, .* in row 11\b"):
+        explained(file="other.csv")
+    assert (tmp_path / "out.jsonl").read_bytes() == content
+    (tmp_path / "out.jsonl").write_text("my notes\n")
+    with pytest.raises(InputError, match="no file of explanations"):
+        explained()
+    assert (tmp_path / "out.jsonl").read_text() == "my notes\n"
+
+
+def test_pages_of_a_stream_are_refused(explained, tmp_path):
+    for option in ("--html", "--json"):
+        with pytest.raises(InputError, match="keeps no explanations in memory"):
+            explained(option, str(tmp_path / "page"))
