@@ -20,6 +20,7 @@ test-all: $(VENV)/test
 bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/train_step.py --check
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/word_encoder.py --check
+	HF_HUB_OFFLINE=1 $(RUN) benchmarks/streaming.py --check
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/explain.py --check
 
 runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart

@@ -8,25 +8,26 @@ again, so an interrupted study goes on where it stopped; the table holds what is
 """
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from hf_vat.cli import parse_arguments, run
+from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.data import load_paper_dataset
+from hf_vat.errors import InputError
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.agreement import normalized_entropy
+from hf_vat.report import Table
+from hf_vat.report.tables import markdown
 from hf_vat.reproduction import ENCODERS, Recipe
-from hf_vat.reproduction.cells import in_parallel
+from hf_vat.reproduction.cells import in_parallel, save_result
 from hf_vat.reproduction.systems import train_system
 
 START = Recipe("joint", 6, 2, 2, 3, "separate", 0.1, "sum")
 SCORES = ("accuracy_drop@5", "posthoc_gold@5")
-CONTROLS = {"base": ("base", START), "ATT (matched)": ("ATT", START)}
+CONTROLS = {"base": "base", "ATT (matched)": "ATT"}
 RECIPES = {
     "lstm": {
         "joint start": START,
@@ -73,7 +74,7 @@ class HeadArguments:
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
     train_size: int = field(default=4000, metadata={"help": "Training texts at most."})
     only: str | None = field(
-        default=None, metadata={"help": "Recipes to run, with commas between them; all by default."}
+        default=None, metadata={"help": "Recipes to run, with semicolons between them; all by default."}
     )
     work_dir: str = field(default="runs/heads", metadata={"help": "Folder for finished cells."})
     output: str = field(default="docs/heads.md", metadata={"help": "Markdown file to write."})
@@ -83,17 +84,26 @@ class HeadArguments:
 
 def main():
     (args,) = parse_arguments((HeadArguments,), __doc__)
+    datasets, encoders = args.datasets.split(","), args.encoders.split(",")
+    for encoder in encoders:
+        names = RECIPES.get(encoder)
+        if names is None:
+            raise InputError(f"--encoders has {encoder!r}; there are {', '.join(RECIPES)}.")
+        for name in (args.only or "").split(";"):
+            if name and name not in names:
+                raise InputError(f"--only has {name!r}; recipes of {encoder} are {'; '.join(names)}.")
     for controls in (True, False):  # the base model judges all others
         tasks = []
-        for encoder in args.encoders.split(","):
-            names = list(RECIPES[encoder]) if args.only is None else args.only.split(";")
-            names = ["base"] if controls else ["ATT (matched)", *names]
+        for encoder in encoders:
+            names = (
+                ["base"] if controls else ["ATT (matched)", *(args.only.split(";") if args.only else RECIPES[encoder])]
+            )
             tasks += [
                 (args, dataset, encoder, name, seed)
                 for seed in range(args.seeds)
-                for dataset in args.datasets.split(",")
+                for dataset in datasets
                 for name in names
-                if not result_path(args, dataset, encoder, name, seed).is_file()
+                if finished(args, dataset, encoder, name, seed) is None
             ]
         in_parallel(measure, tasks, args.jobs, "cells")
     Path(args.output).write_text(to_markdown(args), encoding="utf-8")
@@ -105,44 +115,64 @@ def result_path(args: HeadArguments, dataset: str, encoder: str, name: str, seed
     return Path(args.work_dir) / f"{dataset}-{encoder}-{seed}" / folder / "result.json"
 
 
+def decisive(args: HeadArguments, encoder: str, name: str) -> dict:
+    """What must agree before a finished cell is used again."""
+    recipe = next(iter(RECIPES[encoder].values())) if name in CONTROLS else RECIPES[encoder][name]
+    settings = {"train_size": args.train_size, "bf16": args.bf16 and encoder != "lstm"}
+    return settings | {"recipe": asdict(recipe), "training": ENCODERS[encoder].training}
+
+
+def finished(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> dict | None:
+    path = result_path(args, dataset, encoder, name, seed)
+    if not path.is_file():
+        return None
+    result = json.loads(path.read_text(encoding="utf-8"))
+    if result["settings"] != decisive(args, encoder, name):
+        raise InputError(f"{path} was made with other settings; choose another --work_dir.")
+    return result
+
+
 def measure(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> None:
     """Train one cell, and measure the model of its last iteration on the validation split."""
     data = load_paper_dataset(dataset, Path(args.data_dir) / dataset)
     data.pop("test")
     if args.train_size < len(data["train"]):
         data["train"] = data["train"].shuffle(seed=0).select(range(args.train_size))
-    kind, recipe = CONTROLS.get(name) or ("VAT", RECIPES[encoder][name])
-    if name in CONTROLS:
-        recipe = next(iter(RECIPES[encoder].values()))
-    path = result_path(args, dataset, encoder, name, seed)
-    bf16 = args.bf16 and encoder != "lstm"
-    models = train_system(kind, ENCODERS[encoder], recipe, data, dataset, seed, path.parent / "model", bf16)
-    model, tokenizer = load(models[max(models)])
+    model, tokenizer = trained(args, data, dataset, encoder, name, seed)
     texts, labels = data["validation"]["text"][:], data["validation"]["label"][:]
-    if kind == "base":
+    if name == "base":
         random = Faithfulness(model, tokenizer, texts, labels, ks=(5,), batch_size=64).random(range(5)).to_dict()
         result = {"accuracy": random["accuracy"], "random": {score: random[score]["mean"] for score in SCORES}}
     else:
         explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
-        base_models = result_path(args, dataset, encoder, "base", seed).parent / "model"
-        last = max(base_models.glob("checkpoint-*"), key=lambda folder: int(folder.name.rpartition("-")[2]))
+        base = trained(args, data, dataset, encoder, "base", seed)
         seen = [explanation.seen for explanation in explanations]
-        faithfulness = Faithfulness(*load(last), texts, labels, seen, ks=(5,), batch_size=64)
         scores = [explanation.scores for explanation in explanations]
-        found = faithfulness.measure(scores, name).scores
+        found = Faithfulness(*base, texts, labels, seen, ks=(5,), batch_size=64).measure(scores, name).scores
         result = {
             "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
             "entropy": float(np.mean([normalized_entropy(row) for row in scores if row])),
             **{score: found[score] for score in SCORES},
         }
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(result), encoding="utf-8")
-    os.replace(partial, path)
-    print(f"{dataset} {encoder} {seed} {name}: {result}", flush=True)
+    result["settings"] = decisive(args, encoder, name)
+    save_result(result_path(args, dataset, encoder, name, seed), result)
 
 
-def load(folder: Path):
-    return AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+def trained(args: HeadArguments, data, dataset: str, encoder: str, name: str, seed: int):
+    """Model and tokenizer of a cell's last iteration."""
+    settings = decisive(args, encoder, name)
+    models = train_system(
+        CONTROLS.get(name, "VAT"),
+        ENCODERS[encoder],
+        Recipe(**settings["recipe"]),
+        data,
+        dataset,
+        seed,
+        result_path(args, dataset, encoder, name, seed).parent / "model",
+        settings,
+        settings["bf16"],
+    )
+    return load_classifier(str(models[max(models)]))
 
 
 def to_markdown(args: HeadArguments) -> str:
@@ -153,37 +183,46 @@ def to_markdown(args: HeadArguments) -> str:
         f"Written by `python benchmarks/heads.py --encoders {args.encoders} --datasets {args.datasets} --seeds {args.seeds} "
         f"--train_size {args.train_size}{' --bf16' * args.bf16}`.",
         "",
-        "Validation data only; each row is the model of the last epoch. All rows of a table have trained the encoder for as many "
+        "Validation data only, on which nothing is trained; each row is the model of the last epoch. All rows of a table have trained the encoder for as many "
         "epochs, so ATT (matched) is the control. The scorer of all rankings is the seed's base model. Percent, mean ± sd "
         "over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. Entropy is that "
-        "of the attention over words, from 0 to 1.",
+        "of the attention over words, from 0 to 1. The recipe in bold is what `hf-vat reproduce vat` uses.",
     ]
     for encoder in args.encoders.split(","):
         for dataset in args.datasets.split(","):
-            seeds = range(args.seeds)
             rows = {}
             for name in (*CONTROLS, *RECIPES[encoder]):
-                paths = [result_path(args, dataset, encoder, name, seed) for seed in seeds]
-                if all(path.is_file() for path in paths):
-                    rows[name] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-            if len(rows) < len(CONTROLS):
-                continue
-            recipe = asdict(next(iter(RECIPES[encoder].values())))
-            told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in recipe.items())
-            lines += ["", f"## {dataset}, {encoder} ({args.seeds} seeds)", "", f"Joint start: {told}.", ""]
-            columns = ("accuracy", *SCORES)
-            lines += [f"| recipe | {' | '.join(columns)} | entropy |", "|---" * (len(columns) + 2) + "|"]
-            for name, results in {"random": [row["random"] for row in rows["base"]], **rows}.items():
-                cells = []
-                for column in (*columns, "entropy"):
-                    values = np.array([row.get(column, np.nan) for row in results])
-                    control = np.array([row.get(column, np.nan) for row in rows["ATT (matched)"]])
-                    cells.append(cell(values, control, name, column))
-                lines.append(f"| {name} | {' | '.join(cells)} |")
+                found = [finished(args, dataset, encoder, name, seed) for seed in range(args.seeds)]
+                if None not in found:
+                    rows[name] = found
+            if CONTROLS.keys() <= rows.keys():
+                lines += ["", markdown(to_table(rows, dataset, encoder, args.seeds))]
     return "\n".join(lines) + "\n"
 
 
-def cell(values: np.ndarray, control: np.ndarray, name: str, column: str) -> str:
+def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: int) -> Table:
+    recipes = RECIPES[encoder]
+    columns = ("accuracy", *SCORES, "entropy")
+    rows = []
+    for name, found in {"random": [result["random"] for result in results["base"]], **results}.items():
+        cells = []
+        for column in columns:
+            values = np.array([result.get(column, np.nan) for result in found])
+            control = np.array([result.get(column, np.nan) for result in results["ATT (matched)"]])
+            cells.append(to_cell(values, control, name, column))
+        used = recipes.get(name) == ENCODERS[encoder].recipe
+        rows.append([f"**{name}**" if used else name, *cells])
+    settings = asdict(next(iter(recipes.values())))
+    told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in settings.items())
+    return Table(
+        f"{dataset}, {encoder} ({seeds} seed{'s' * (seeds > 1)})",
+        ["recipe", *columns],
+        rows,
+        f"Joint start: {told}. The others differ from it in what they name.",
+    )
+
+
+def to_cell(values: np.ndarray, control: np.ndarray, name: str, column: str) -> str:
     if np.isnan(values).any():
         return ""
     if column == "entropy":

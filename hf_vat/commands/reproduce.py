@@ -15,7 +15,7 @@ from hf_vat.errors import InputError, import_extra
 from hf_vat.reproduction import (
     DATASETS,
     ENCODERS,
-    SYSTEMS,
+    KINDS,
     TABLES,
     WORD_LABELS,
     Cell,
@@ -38,7 +38,9 @@ class ReproduceArguments:
     work_dir: str = field(default="runs/reproduce", metadata={"help": "Folder for the cells."})
     output_dir: str = field(default="runs/results", metadata={"help": "Folder for tables and curves."})
     max_train_samples: int | None = field(default=None, metadata={"help": "Rows of training data; all by default."})
-    max_eval_samples: int | None = field(default=None, metadata={"help": "Rows of test data; all by default."})
+    max_eval_samples: int | None = field(
+        default=None, metadata={"help": "Rows of validation and of test data; all by default."}
+    )
     bf16: bool = field(default=False, metadata={"help": "Train in bfloat16."})
     jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 
@@ -57,19 +59,24 @@ def main():
     for option in ("seeds", "jobs"):
         if getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}; it must be at least 1.")
+    for option in ("max_train_samples", "max_eval_samples"):
+        rows = getattr(args, option)
+        if rows is not None and rows < 20:
+            raise InputError(f"--{option} is {rows}; it must be at least 20, or left out for all rows.")
     import_extra("matplotlib", "viz")
     import_extra("scipy.stats")
+    import_extra("sklearn")
     output = output_folder("--output_dir", args.output_dir)
     output_folder("--work_dir", args.work_dir)
     cells = [
-        Cell(dataset, encoder, system, seed)
+        Cell(dataset, encoder, kind, seed)
         for encoder in encoders
         for dataset in datasets
         for seed in range(args.seeds)
-        for system in SYSTEMS
+        for kind in KINDS
     ]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
-    if 5 in tables and not any(settings.word_labels(dataset) for dataset in datasets):
+    if 5 in tables and not any(settings.labelled_words(dataset) for dataset in datasets):
         places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in WORD_LABELS.items())
         raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
     results = VATResults(run_cells(cells, settings, args.jobs))
@@ -82,4 +89,4 @@ def _listed(option: str, given: str, allowed) -> list[str]:
     for value in given.split(","):
         if value not in allowed:
             raise InputError(f"--{option} has {value!r}; there are {','.join(allowed)}.")
-    return given.split(",")
+    return list(dict.fromkeys(given.split(",")))

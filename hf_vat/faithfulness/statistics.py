@@ -77,9 +77,39 @@ def paired_bootstrap(a, b, confidence: float = 0.95, n_resamples: int = 1000, se
     _check_pair(a, b)
     differences = a - b
     low, high, resampled = _bootstrap(differences, confidence, n_resamples, seed)
-    smaller_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
-    p_value = min(1.0, 2 * (int(smaller_tail) + 1) / (n_resamples + 1))
-    return Comparison(float(differences.mean()), low, high, p_value)
+    return Comparison(float(differences.mean()), low, high, _p_value(resampled))
+
+
+def paired_bootstrap_over_runs(a, b, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> Comparison:
+    """[`paired_bootstrap`] for several training runs: runs are resampled too, so that their spread is in interval and p.
+
+    Of R runs R - 1 are drawn each time, which gives the mean over runs its unbiased variance (Rao and Wu 1988,
+    "Resampling inference with complex survey data", section 2); of N texts N. With one run only texts are resampled, and
+    the result holds for that run.
+
+    Args:
+        a, b: one number for each run and text, shape [R, N], runs and texts in the same order; the other arguments as in
+            [`bootstrap_interval`].
+
+    Raises:
+        InputError, MissingExtra: as [`paired_bootstrap`].
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise InputError(f"a has shape {a.shape} and b {b.shape}; give both one row for each run, of the same texts.")
+    differences = a - b
+    mean = _numbers(differences.mean(0), "a - b").mean()
+    runs, texts = differences.shape
+    if runs == 1:
+        return paired_bootstrap(a[0], b[0], confidence, n_resamples, seed)
+    _check_options(confidence, n_resamples)
+    rng = np.random.default_rng(seed)
+    resampled = np.empty(n_resamples)
+    for number in range(n_resamples):
+        drawn = differences[rng.integers(runs, size=runs - 1)].mean(0)
+        resampled[number] = drawn[rng.integers(texts, size=texts)].mean()
+    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Comparison(float(mean), float(low), float(high), _p_value(resampled))
 
 
 def mcnemar(a, b) -> McNemarResult:
@@ -103,12 +133,21 @@ def mcnemar(a, b) -> McNemarResult:
     return McNemarResult(only_a, only_b, p_value)
 
 
-def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
+def _p_value(resampled: np.ndarray) -> float:
+    smaller_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
+    return min(1.0, 2 * (int(smaller_tail) + 1) / (len(resampled) + 1))
+
+
+def _check_options(confidence: float, n_resamples: int) -> None:
     if not 0 < confidence < 1 or n_resamples < 1:
         raise InputError(
             f"confidence is {confidence!r} and n_resamples is {n_resamples!r}; give a confidence between 0 and 1, for "
             "example 0.95, and one resample or more."
         )
+
+
+def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
+    _check_options(confidence, n_resamples)
     result = import_extra("scipy.stats").bootstrap(
         (values,),
         np.mean,

@@ -1,4 +1,4 @@
-"""Cells of a reproduction: one system on one data set with one seed, trained, explained and measured once.
+"""Cells of a reproduction: one training run on one data set with one seed, whose rankings are explained and measured once.
 
 A finished cell is a folder with a file `result.json`, and is never run again. What was interrupted goes on.
 """
@@ -6,17 +6,19 @@ A finished cell is a folder with a file `result.json`, and is never run again. W
 import json
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 
 import numpy as np
 import torch
 from datasets import DatasetDict
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from ..cli import load_classifier
 from ..data import PAPER_DATASETS, load_paper_dataset, load_semeval_words, load_sst_words, sentiment_words
 from ..errors import InputError
 from ..explanations import explain
@@ -24,12 +26,10 @@ from ..faithfulness import Faithfulness
 from ..faithfulness.rationales import precision_recall_f1_at_k
 from ..inference import forward_batches, predict_probabilities, progress_bar
 from .representations import separation
-from .systems import ENCODERS, train_system
+from .systems import ENCODERS, KINDS, ROWS, train_system
 
 DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"
-EXPLANATIONS = "explanations.jsonl"
-VECTORS = "vectors.npz"
 
 KS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
@@ -39,7 +39,6 @@ WORD_LABELS = {
     "sst2": ("sst_words", "test.jsonl", load_sst_words),
 }
 WORD_KS = (1, 5)
-_RUNS = {"base": "base", "ATT": "ATT", "ATT (matched)": "ATT", "VAT": "VAT"}  # systems that share a training run
 _SHOWN_VECTORS = 1000  # as many texts as in the paper's figures 3 and 6
 
 
@@ -60,27 +59,52 @@ class CellSettings:
     max_eval_samples: int | None = None
     bf16: bool = False
 
-    def word_labels(self, dataset: str) -> Path | None:
-        """The file with labelled words that belongs to a data set, if there is one."""
+    def load(self, dataset: str) -> DatasetDict:
+        """The data set's splits, cut to the numbers of rows.
+
+        Raises:
+            InputError: if it cannot be loaded.
+        """
+        data = load_paper_dataset(dataset, None if self.data_dir is None else Path(self.data_dir) / dataset)
+        for split in data:
+            most = self.max_train_samples if split == "train" else self.max_eval_samples
+            if most is not None and most < len(data[split]):
+                data[split] = data[split].shuffle(seed=0).select(range(most))
+        return data
+
+    def labelled_words(self, dataset: str) -> dict:
+        """The positive and negative texts with labelled words that belong to a data set, by polarity; empty without.
+
+        Raises:
+            InputError: if the file cannot be read, or has no text of a polarity.
+        """
         if self.data_dir is None or dataset not in WORD_LABELS:
-            return None
-        folder, name, _ = WORD_LABELS[dataset]
+            return {}
+        folder, name, read = WORD_LABELS[dataset]
         path = Path(self.data_dir) / folder / name
-        return path if path.is_file() else None
+        if not path.is_file():
+            return {}
+        split = read(path)
+        return {polarity: sentiment_words(split, polarity) for polarity in ("positive", "negative")}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One system on one data set with one seed."""
+    """One training run: "base", "ATT" or "VAT", on one data set with one seed."""
 
     dataset: str
     encoder: str
-    system: str
+    kind: str
     seed: int
+
+    def __post_init__(self):
+        for name, allowed in (("dataset", DATASETS), ("encoder", ENCODERS), ("kind", KINDS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}; there are {', '.join(allowed)}.")
 
     @property
     def name(self) -> str:
-        return f"{self.dataset}-{self.encoder}-{self.system.replace(' ', '').strip(')').replace('(', '-')}-{self.seed}"
+        return f"{self.dataset}-{self.encoder}-{self.kind}-{self.seed}"
 
     @property
     def base(self) -> "Cell":
@@ -90,9 +114,26 @@ class Cell:
     def folder(self, settings: CellSettings) -> Path:
         return Path(settings.work_dir) / self.name
 
-    def models(self, settings: CellSettings) -> Path:
-        """Folder of the training run; ATT and ATT (matched) are iterations of one."""
-        return Path(settings.work_dir) / "models" / f"{self.dataset}-{self.encoder}-{_RUNS[self.system]}-{self.seed}"
+    def explanations(self, settings: CellSettings, row: str) -> Path:
+        """File of the explanations of the test texts for a row of the tables."""
+        return self.folder(settings) / f"{row.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
+
+    def vectors(self, settings: CellSettings) -> Path:
+        """File with the text vectors [iterations, texts, H] of random test texts, and their labels."""
+        return self.folder(settings) / "vectors.npz"
+
+    def decisive(self, settings: CellSettings) -> dict:
+        """What must agree before a finished cell is used again."""
+        encoder = ENCODERS[self.encoder]
+        return {
+            "data": "Hub" if settings.data_dir is None else "files",
+            "max_train_samples": settings.max_train_samples,
+            "max_eval_samples": settings.max_eval_samples,
+            "bf16": settings.bf16,
+            "recipe": asdict(encoder.recipe),
+            "training": encoder.training,
+            "words": bool(settings.labelled_words(self.dataset)),
+        }
 
     def result(self, settings: CellSettings) -> dict | None:
         """What was measured, if the cell is finished.
@@ -103,12 +144,13 @@ class Cell:
         path = self.folder(settings) / RESULT
         if not path.is_file():
             return None
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if result["settings"] != _decisive(settings):
-            raise InputError(
-                f"{path} was made with other settings ({result['settings']} there, {_decisive(settings)} here); choose "
-                "another --work_dir."
-            )
+        result, ours = json.loads(path.read_text(encoding="utf-8")), self.decisive(settings)
+        theirs = result.get("settings", {})
+        different = [
+            f"{name} was {theirs.get(name)!r} and is {ours[name]!r}" for name in ours if theirs.get(name) != ours[name]
+        ]
+        if different:
+            raise InputError(f"{path} was made with other settings: {'; '.join(different)}. Choose another --work_dir.")
         return result
 
 
@@ -116,115 +158,146 @@ def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> d
     """Run what is missing, base models first, and return all results.
 
     Args:
+        cells: with the base cell of each.
         jobs: processes that run cells at the same time; they share the cores.
 
     Raises:
-        InputError: if a cell was made with other settings, or data or encoder cannot be loaded.
+        InputError: if a cell was made with other settings, a base cell is missing, or data or encoder cannot be loaded.
     """
+    for cell in cells:
+        if cell.base not in cells:
+            raise InputError(f"{cell.name} is judged by {cell.base.name}, which is not among the cells; add it.")
     missing = [cell for cell in cells if cell.result(settings) is None]
-    # The base models judge all others, and ATT is an iteration of the run of ATT (matched).
-    for stage in (("base",), ("ATT (matched)", "VAT"), ("ATT",)):
-        tasks = [(cell, settings) for cell in missing if cell.system in stage]
-        in_parallel(run_cell, tasks, jobs, ", ".join(stage))
+    for bases in (True, False):  # the base models judge all others
+        tasks = [(cell, settings) for cell in missing if (cell.kind == "base") == bases]
+        in_parallel(run_cell, tasks, jobs, "base models" if bases else "ATT and VAT")
     return {cell: cell.result(settings) for cell in cells}
 
 
 def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int, label: str) -> None:
-    """Call a function with each tuple of arguments, in `jobs` processes if more than 1, which share the cores."""
+    """Call a function with each tuple of arguments, in `jobs` processes if more than 1, which share the cores.
+
+    Processes end with their parent. An interruption lets the calls that run see it, and starts no other.
+    """
     with progress_bar(label if tasks else None, len(tasks)) as bar:
         if jobs == 1:
             for task in tasks:
                 function(*task)
                 bar.update()
-        elif tasks:
-            threads = max(1, (os.cpu_count() or 1) // jobs)
-            with ProcessPoolExecutor(
-                jobs, multiprocessing.get_context("spawn"), torch.set_num_threads, (threads,)
-            ) as pool:
-                for _ in pool.map(function, *zip(*tasks, strict=True)):
+            return
+        threads = max(1, torch.get_num_threads() // jobs)
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, context, _begin_worker, (threads,)) as pool:
+            waiting, running = list(tasks), set()
+            while waiting or running:
+                while waiting and len(running) < jobs:  # no more: the pool would not give them back
+                    running.add(pool.submit(function, *waiting.pop(0)))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
                     bar.update()
+
+
+def _begin_worker(threads: int) -> None:
+    torch.set_num_threads(threads)
+    parent = multiprocessing.parent_process().sentinel
+
+    def end_with_parent() -> None:
+        wait_for([parent])
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def run_cell(cell: Cell, settings: CellSettings) -> None:
     """Train, explain and measure one cell.
 
-    Its result holds the accuracy on validation and test data and the separation of the text vectors by iteration; which
-    iteration was selected, the best on validation data; for each test text whether that one's model classifies it
-    correctly; and for each score at each K its values per text: "base" under the base model (the paper's protocol), "self"
-    under the cell's own model, "words" against labelled words, where there are some. A base model has no ranking: its
-    result holds those of random rankings, means over five seeds, as "random", and what they are expected to give in "words".
+    Its result holds, by iteration, the accuracy on validation and test data and the separation of the text vectors; and
+    for each row of the tables that the run gives (ATT is iteration 0 of its run; all others the best on validation data,
+    iteration 0 aside): the iteration, for each test text whether it is classified correctly, and for each score at each K
+    its values per text: "base" under the base model (the paper's protocol), "self" under the model itself, "words" against
+    labelled words, where there are some. The run of a base model gives the rows "base", without scores, and "Random": means
+    over five random rankings, and in "words" what a random ranking is expected to give.
     """
     started = time.perf_counter()
     folder = cell.folder(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    data = _load(cell.dataset, settings)
-    encoder, kind = ENCODERS[cell.encoder], _RUNS[cell.system]
-    models = train_system(
-        kind, encoder, encoder.recipe, data, cell.dataset, cell.seed, cell.models(settings), settings.bf16
-    )
-    if cell.system == "ATT":
-        models = dict([next(iter(models.items()))])
+    data, words = settings.load(cell.dataset), settings.labelled_words(cell.dataset)
+    models = _models(cell, settings, data)
     iterations, vectors = _iterations(models, data)
-    selected = _select(iterations)
-    model, tokenizer = _loaded(models[selected])
-    texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-    result = {"cell": asdict(cell), "settings": _decisive(settings), "test": len(texts)}
-    result |= {
+    rows = {}
+    for row in ROWS[cell.kind]:
+        number = next(iter(models)) if row == "ATT" else _select(iterations)
+        model, tokenizer = load_classifier(str(models[number]))
+        texts, labels = data["test"]["text"][:], data["test"]["label"][:]
+        if row == "base":
+            correct = _probabilities(model, tokenizer, texts).argmax(1) == np.array(labels)
+            found = {"correct": correct.astype(int).tolist()}
+        elif row == "Random":
+            runs = Faithfulness(model, tokenizer, texts, labels, ks=KS, batch_size=64).random(range(5)).results
+            found = {"base": _wanted({name: np.mean([run.values[name] for run in runs], 0) for name in runs[0].values})}
+            found["words"] = _against_words(words, None)
+        else:
+            save_to = cell.explanations(settings, row)
+            explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64, save_to=save_to)
+            found = {"correct": [int(explanation.correct) for explanation in explanations]}
+            scores = [explanation.scores for explanation in explanations]
+            seen = [explanation.seen for explanation in explanations]
+            for name, scorer in (("base", _base_model(cell, settings, data)), ("self", (model, tokenizer))):
+                measured = Faithfulness(*scorer, texts, labels, seen, ks=KS, batch_size=64)
+                found[name] = _wanted(measured.measure(scores, row).values)
+            found["words"] = _against_words(
+                words, lambda texts, model=model, tokenizer=tokenizer: explain(model, tokenizer, texts, batch_size=64)
+            )
+        rows[row] = {"iteration": number, **found}
+    np.savez_compressed(cell.vectors(settings), **vectors)
+    note = data["train"].info.description
+    result = {
+        "cell": asdict(cell),
+        "settings": cell.decisive(settings),
+        "data": {"sizes": dict(data.num_rows), "note": note},
         "iterations": iterations,
-        "selected": selected,
-        "words": _against_words(cell, settings, model, tokenizer),
+        "rows": rows,
+        "seconds": time.perf_counter() - started,
     }
-    if cell.system == "base":
-        measured = Faithfulness(model, tokenizer, texts, labels, ks=KS, batch_size=64)
-        runs = measured.random(range(5)).results
-        result["random"] = _wanted({name: np.mean([run.values[name] for run in runs], 0) for name in runs[0].values})
-        correct = _probabilities(model, tokenizer, texts).argmax(1) == np.array(labels)
-    else:
-        explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64, save_to=folder / EXPLANATIONS)
-        correct = [explanation.correct for explanation in explanations]
-        scores = [explanation.scores for explanation in explanations]
-        seen = [explanation.seen for explanation in explanations]
-        base = cell.base.result(settings)["selected"]
-        base_models = train_system(
-            "base", encoder, encoder.recipe, data, cell.dataset, cell.seed, cell.base.models(settings), settings.bf16
-        )
-        for name, scorer in (("base", _loaded(base_models[base])), ("self", (model, tokenizer))):
-            measured = Faithfulness(*scorer, texts, labels, seen, ks=KS, batch_size=64)
-            result[name] = _wanted(measured.measure(scores, cell.system).values)
-    result |= {"correct": [int(flag) for flag in correct], "accuracy": float(np.mean(correct))}
-    result["seconds"] = time.perf_counter() - started
-    np.savez_compressed(folder / VECTORS, **vectors)
-    partial = folder / f"{RESULT}.partial"
+    save_result(folder / RESULT, result)
+
+
+def save_result(path: Path, result: dict) -> None:
+    """Write a result whole or not at all."""
+    partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
-    os.replace(partial, folder / RESULT)
+    os.replace(partial, path)
 
 
-def _load(dataset: str, settings: CellSettings) -> DatasetDict:
-    data = load_paper_dataset(dataset, None if settings.data_dir is None else Path(settings.data_dir) / dataset)
-    for split in data:
-        most = settings.max_train_samples if split == "train" else settings.max_eval_samples
-        if most is not None and most < len(data[split]):
-            data[split] = data[split].shuffle(seed=0).select(range(most))
-    return data
+def _models(cell: Cell, settings: CellSettings, data: DatasetDict) -> dict[int, Path]:
+    encoder = ENCODERS[cell.encoder]
+    folder = cell.folder(settings) / "model"
+    decisive = cell.decisive(settings)
+    return train_system(
+        cell.kind, encoder, encoder.recipe, data, cell.dataset, cell.seed, folder, decisive, settings.bf16
+    )
 
 
-def _loaded(folder: Path):
-    return AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+def _base_model(cell: Cell, settings: CellSettings, data: DatasetDict):
+    number = cell.base.result(settings)["rows"]["base"]["iteration"]
+    return load_classifier(str(_models(cell.base, settings, data)[number]))
 
 
 def _iterations(models: dict[int, Path], data: DatasetDict) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Accuracies and separation by iteration, and the text vectors [iterations, texts, H] with their labels."""
     size = len(data["test"])
     shown = np.random.default_rng(0).permutation(size)[:_SHOWN_VECTORS]
+    texts = data["test"]["text"][:]
     labels = np.array(data["test"]["label"][:])[shown]
     iterations, vectors = [], []
     for number, folder in models.items():
-        model, tokenizer = _loaded(folder)
+        model, tokenizer = load_classifier(str(folder))
         record: dict = {"iteration": number}
         for split in ("validation", "test"):
             found = _probabilities(model, tokenizer, data[split]["text"][:]).argmax(1)
             record[split] = float((found == np.array(data[split]["label"][:])).mean())
-        vectors.append(_text_vectors(model, tokenizer, [data["test"]["text"][int(place)] for place in shown]))
+        vectors.append(_text_vectors(model, tokenizer, [texts[place] for place in shown]))
         iterations.append(record | separation(vectors[-1], labels)._asdict())
     return iterations, {"vectors": np.array(vectors, dtype=np.float32), "labels": labels}
 
@@ -235,22 +308,17 @@ def _select(iterations: list[dict]) -> int:
     return max(later, key=lambda record: record["validation"])["iteration"]
 
 
-def _against_words(cell: Cell, settings: CellSettings, model, tokenizer) -> dict[str, list[float]]:
-    """Precision, recall and F1 at K per text with labelled words, by names such as "positive f1@5"."""
-    path = settings.word_labels(cell.dataset)
-    if path is None:
-        return {}
+def _against_words(words: dict, explained: Callable | None) -> dict[str, list[float]]:
+    """Precision, recall and F1 at K per text with labelled words, by names such as "positive f1@5"; expected at random
+    without a function that explains texts."""
     found = {}
-    split = WORD_LABELS[cell.dataset][2](path)
-    for polarity in ("positive", "negative"):
-        wanted = sentiment_words(split, polarity)
-        if cell.system == "base":
-            scores = [[0.0] * len(words) for words in wanted.texts]
+    for polarity, wanted in words.items():
+        if explained is None:
+            scores = [[0.0] * len(text) for text in wanted.texts]
         else:
-            texts = [tuple(words) for words in wanted.texts]
-            scores = [explanation.scores for explanation in explain(model, tokenizer, texts, batch_size=64)]
+            scores = [explanation.scores for explanation in explained([tuple(text) for text in wanted.texts])]
         at_k = precision_recall_f1_at_k(scores, wanted.rationales, WORD_KS)
-        at_k = at_k.expected() if cell.system == "base" else at_k
+        at_k = at_k.expected() if explained is None else at_k
         for place, k in enumerate(WORD_KS):
             for name in ("precision", "recall", "f1"):
                 values = getattr(at_k, name)[:, place]
@@ -271,10 +339,6 @@ def _text_vectors(model, tokenizer, texts: list[str]) -> np.ndarray:
     for places, output in forward_batches(model, tokenizer, _token_ids(tokenizer, texts), 64):
         vectors[places] = output.pooler_output.float().numpy(force=True)
     return vectors
-
-
-def _decisive(settings: CellSettings) -> dict:
-    return {name: value for name, value in asdict(settings).items() if name not in ("work_dir", "data_dir")}
 
 
 def _wanted(values: dict[str, np.ndarray]) -> dict[str, list[float]]:

@@ -73,7 +73,8 @@ def write_results(
     path = folder / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
-    write_report(folder / "report.html", title, runs, tables=tables, figures=drawn)
+    about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
+    write_report(folder / "report.html", title, runs, settings=about, tables=tables, figures=drawn)
     return path
 
 

@@ -1,6 +1,7 @@
 """The systems of the VAT paper on its encoders: what they are made of, and how they are trained."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,21 @@ from transformers import TrainerCallback
 
 from ..data import DataArguments
 from ..data.offline import glove_folder, minilm_folder
+from ..errors import InputError
 from ..training import ModelArguments, VATTrainingArguments, train_classifier
 
-# ATT (matched) has as many updates of the encoder as VAT; the paper has no such row.
+# Rows of the tables by the kind of training run that gives them. ATT is the run's iteration 0, as in the paper; ATT
+# (matched) has as many updates of the encoder as VAT, and is not in the paper.
+ROWS = {"base": ("base", "Random"), "ATT": ("ATT", "ATT (matched)"), "VAT": ("VAT",)}
+KINDS = tuple(ROWS)
 SYSTEMS = ("base", "ATT", "ATT (matched)", "VAT")
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Phases and compression of VAT; base and ATT are trained for as many epochs as VAT trains the encoder.
+
+    Without a start there is no iteration 0; ATT is then that of iteration 1.
 
     Attributes:
         start, start_epochs: first phase, iteration 0.
@@ -107,6 +114,7 @@ def train_system(
     name: str,
     seed: int,
     folder: Path,
+    decisive: dict,
     bf16: bool = False,
 ) -> dict[int, Path]:
     """Train a system, unless it is trained already, and keep the model of every iteration.
@@ -115,15 +123,25 @@ def train_system(
         kind: "base", "ATT" or "VAT".
         name: of the data set, for the run's settings.
         folder: of the run; one that was interrupted goes on.
+        decisive: settings that must agree with those of an earlier call with this folder.
 
     Returns:
-        Folder of the model and its tokenizer, by iteration.
+        Folder of the model and its tokenizer, by iteration, in order.
 
     Raises:
         InputError: if the folder holds another run, or the encoder cannot be loaded.
     """
     compresses = kind == "VAT"
     ends = recipe.iterations(compresses)
+    record = folder.with_suffix(".json")  # beside the folder, which has to be empty in the beginning
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not record.is_file():
+        record.write_text(json.dumps(decisive), encoding="utf-8")
+    elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
+        raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
+    for checkpoint in folder.glob("checkpoint-*"):
+        if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
+            shutil.rmtree(checkpoint)
     if not (folder / "all_results.json").is_file():
         train_classifier(
             ModelArguments(
@@ -148,7 +166,7 @@ def train_system(
                 train_sampling_strategy="group_by_length",
                 save_strategy="no",
                 eval_strategy="no",
-                logging_steps=100,
+                logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
                 disable_tqdm=True,
                 report_to="none",
                 seed=seed,

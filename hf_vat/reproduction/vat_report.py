@@ -8,11 +8,11 @@ import numpy as np
 
 from ..explanations import Explanation, load_explanations
 from ..report import attention_pairs, text_scatter, top_k_curves
-from .cells import EXPLANATIONS, VECTORS, Cell, CellSettings
+from .cells import Cell, CellSettings
 from .reporting import Figure, machine, write_results
 from .representations import tsne
 from .systems import ENCODERS, SYSTEMS
-from .vat import VATResults, claims_table
+from .vat import VATResults, claims_tables
 
 _LENGTHS = range(6, 26)  # words of a text that fits into a heatmap
 _ON_PAGE = 30  # texts whose heatmaps the page shows
@@ -32,35 +32,42 @@ def write_vat(
     """
     claims = results.claims(numbers)
     minutes = sum(result["seconds"] for result in results.results.values()) / 60
-    recipes = [
-        f"`{encoder}`: {_describe(ENCODERS[encoder])}"
-        for encoder in dict.fromkeys(pair[1] for pair in results.settings())
-    ]
+    used = {encoder: ENCODERS[encoder] for _, encoder in results.settings()}
     introduction = [
         f"Written by `{command}`.",
-        f"{machine()}; {minutes:.0f} minutes of cells, one after the other. Percent, mean ± sd over seeds; in brackets of a "
-        "heading the number of seeds, in brackets of a cell the number that the paper prints.",
+        f"{machine()}; {minutes:.0f} minutes of cells, one after the other (of a cell that was interrupted the last stretch). "
+        "Percent, mean ± sd over seeds; in brackets of a heading the number of seeds, in brackets of a cell the number that the "
+        "paper prints.",
         "`lstm` is an LSTM of 100 states in each direction on 50-dimensional GloVe vectors (the paper: 300, and it does not say "
         "whether it reads both ways); `minilm` has 6 layers of width 384 and stands in for BERT-base.",
-        "ATT is iteration 0 as in the paper's table 6; ATT (matched) trains on, with as many updates of the encoder as VAT, and "
-        "is not in the paper. Of base, ATT (matched) and VAT the iteration with the best validation accuracy is taken.",
-        f"How VAT was trained, chosen on validation data ([docs/heads.md](../heads.md)): {'; '.join(recipes)}.",
+        "ATT is iteration 0 of its run, as in the paper's table 6. ATT (matched) is the same run trained on, with as many updates "
+        "of the encoder as VAT; it is not in the paper. Of base, ATT (matched) and VAT that iteration after the start is taken "
+        "which is best on validation data.",
+        "How VAT was trained, chosen on validation data among the recipes of [docs/heads.md](../heads.md), while there was one "
+        f"recipe of ATT: {'; '.join(f'`{name}`: {_describe(encoder)}' for name, encoder in used.items())}.",
     ]
-    cell = next(cell for cell in results.results if cell.system == "VAT")
-    runs = {
-        system: load_explanations(Cell(cell.dataset, cell.encoder, system, cell.seed).folder(settings) / EXPLANATIONS)
-        for system in SYSTEMS[1:]
-    }
+    dataset, encoder = results.settings()[0]
+    cells = {system: _first(results, dataset, encoder, system) for system in SYSTEMS[1:]}
     return write_results(
         folder,
         "vat",
         "VAT again",
         introduction,
-        [*results.tables(numbers), claims_table(claims)],
+        [results.data_table(), *results.tables(numbers), *claims_tables(claims)],
         vat_figures(results, settings),
         {"command": command, "cells": [_summary(result) for result in results.results.values()], "claims": claims},
-        {system: explanations[:_ON_PAGE] for system, explanations in runs.items()},
+        {
+            f"{system} ({encoder}, {dataset}, seed {cell.seed})": load_explanations(
+                cell.explanations(settings, system)
+            )[:_ON_PAGE]
+            for system, cell in cells.items()
+        },
     )
+
+
+def _first(results: VATResults, dataset: str, encoder: str, system: str) -> Cell:
+    """The cell of a system's first seed."""
+    return Cell(**results.runs(dataset, encoder, system)[0]["cell"])
 
 
 def _describe(encoder) -> str:
@@ -76,32 +83,33 @@ def _describe(encoder) -> str:
 
 def _summary(result: dict) -> dict:
     """A cell without the values of single texts."""
-    means = {
-        place: {name: float(np.mean(values)) for name, values in result[place].items()}
-        for place in ("base", "self", "random", "words")
-        if result.get(place)
-    }
-    return {name: result[name] for name in ("cell", "test", "accuracy", "iterations", "selected", "seconds")} | means
+    rows = {}
+    for row, found in result["rows"].items():
+        rows[row] = {
+            key: {name: float(np.mean(values)) for name, values in value.items()} if isinstance(value, dict) else value
+            for key, value in found.items()
+        }
+        if "correct" in found:
+            rows[row]["correct"] = float(np.mean(found["correct"]))
+    return result | {"rows": rows}
 
 
 def vat_figures(results: VATResults, settings: CellSettings) -> list[Figure]:
     """Figures 3 to 7 for each data set and encoder; t-SNE and heatmaps are those of the first seed."""
     found = []
     for dataset, encoder in results.settings():
-        seed = results.seeds(dataset, encoder)[0]
-        cells = {system: Cell(dataset, encoder, system, seed) for system in SYSTEMS[1:]}
-        records = {system: results.results[cell] for system, cell in cells.items()}
-        stored = {system: np.load(cell.folder(settings) / VECTORS) for system, cell in cells.items()}
-        explained = {system: load_explanations(cell.folder(settings) / EXPLANATIONS) for system, cell in cells.items()}
+        cells = {system: _first(results, dataset, encoder, system) for system in SYSTEMS[1:]}
+        stored = {system: np.load(cell.vectors(settings)) for system, cell in cells.items()}
+        runs = {system: results.results[cell] for system, cell in cells.items()}
+        explained = {system: load_explanations(cell.explanations(settings, system)) for system, cell in cells.items()}
         names, prefix, place = explained["VAT"][0].label_names, f"vat-{dataset}-{encoder}", f"{encoder}, {dataset}"
-        chosen = {system: (stored[system], _position(record, record["selected"])) for system, record in records.items()}
-        rounds = {
-            f"VAT, iteration {record['iteration']}": (stored["VAT"], position)
-            for position, record in enumerate(records["VAT"]["iterations"])
+        panels = {
+            system: (system, [one["iteration"] for one in run["iterations"]].index(run["rows"][system]["iteration"]))
+            for system, run in runs.items()
         }
-        notes = {
-            **{system: _note(records[system]["iterations"][position]) for system, (_, position) in chosen.items()},
-            **{title: _note(records["VAT"]["iterations"][position]) for title, (_, position) in rounds.items()},
+        by_iteration = {
+            f"VAT, iteration {record['iteration']}": ("VAT", position)
+            for position, record in enumerate(runs["VAT"]["iterations"])
         }
         pairs = heatmap_texts(explained["ATT"], explained["VAT"])
         found += [
@@ -110,11 +118,13 @@ def vat_figures(results: VATResults, settings: CellSettings) -> list[Figure]:
                 f"Figures 4 and 5. Scores by number of words, {place}",
                 partial(top_k_curves, results.curves(dataset, encoder)),
             ),
-            Figure(f"{prefix}-vectors", f"Figure 3. Text vectors (t-SNE), {place}", _scatter(chosen, names, notes)),
+            Figure(
+                f"{prefix}-vectors", f"Figure 3. Text vectors (t-SNE), {place}", _scatter(panels, stored, runs, names)
+            ),
             Figure(
                 f"{prefix}-iterations",
                 f"Figure 6. Text vectors of VAT by iteration (t-SNE), {place}",
-                _scatter(rounds, names, notes),
+                _scatter(by_iteration, stored, runs, names),
             ),
             Figure(
                 f"{prefix}-attention",
@@ -142,21 +152,18 @@ def heatmap_texts(att: list[Explanation], vat: list[Explanation]) -> tuple[list[
     return [att[place] for place in places], [vat[place] for place in places]
 
 
-def _position(record: dict, iteration: int) -> int:
-    return [found["iteration"] for found in record["iterations"]].index(iteration)
-
-
-def _note(record: dict) -> str:
-    return f"silhouette {record['silhouette']:.2f}, kNN accuracy {100 * record['knn_accuracy']:.1f} %"
-
-
-def _scatter(vectors: dict, names, notes: dict):
+def _scatter(panels: dict[str, tuple[str, int]], stored: dict, runs: dict, names: list[str]):
+    """A function that draws text vectors, with a panel for each system and position of an iteration."""
     points: dict = {}
+    notes = {}
+    for title, (system, position) in panels.items():
+        record = runs[system]["iterations"][position]
+        notes[title] = f"silhouette {record['silhouette']:.2f}, kNN accuracy {100 * record['knn_accuracy']:.1f} %"
 
     def draw(path):
         if not points:  # once for both files
-            for title, (stored, position) in vectors.items():
-                points[title] = tsne(stored["vectors"][position]), stored["labels"]
-        return text_scatter(points, names, {title: notes[title] for title in vectors}, path)
+            for title, (system, position) in panels.items():
+                points[title] = tsne(stored[system]["vectors"][position]), stored[system]["labels"]
+        return text_scatter(points, names, notes, path)
 
     return draw

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError, import_extra
-from hf_vat.faithfulness.statistics import bootstrap_interval, mcnemar, paired_bootstrap
+from hf_vat.faithfulness.statistics import bootstrap_interval, mcnemar, paired_bootstrap, paired_bootstrap_over_runs
 
 
 def test_interval_of_zeros_and_ones_follows_the_binomial_distribution():
@@ -122,3 +122,37 @@ except ImportError as error:
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'hf-vat[explain]'" in run.stdout, run.stderr
+
+
+# Several runs
+
+
+def test_runs_are_resampled_too():
+    rng = np.random.default_rng(0)
+    a = rng.random((3, 200))
+    steady, wavering = a - 0.1, a - np.array([[0.3], [0.1], [-0.1]])
+    sure, unsure = (paired_bootstrap_over_runs(a, b) for b in (steady, wavering))
+    assert sure.difference == pytest.approx(0.1) == unsure.difference
+    assert sure.high - sure.low < 1e-9 and sure.p_value < 0.01
+    # two of three runs are drawn: their mean is -0.1, 0, 0.1, 0.2 or 0.3, with the outer ones in 1 of 9 draws each
+    assert (unsure.low, unsure.high) == pytest.approx((-0.1, 0.3)) and unsure.p_value > 0.2
+
+
+def test_the_spread_of_runs_is_the_mean_s_variance():
+    # sd over 5 runs is s, so that of their mean is s / √5
+    offsets = np.array([0.0, 1, 2, 3, 4])
+    a = np.repeat(offsets[:, None], 50, 1)
+    found = paired_bootstrap_over_runs(a, np.zeros_like(a), confidence=0.68268, n_resamples=20_000)
+    assert (found.high - found.low) / 2 == pytest.approx(offsets.std(ddof=1) / np.sqrt(5), rel=0.1)
+
+
+def test_one_run_is_the_paired_bootstrap():
+    a, b = np.random.default_rng(0).random((2, 30))
+    assert paired_bootstrap_over_runs([a], [b]) == paired_bootstrap(a, b)
+
+
+def test_runs_must_fit():
+    with pytest.raises(InputError, match=r"a has shape \(3,\)"):
+        paired_bootstrap_over_runs([1, 2, 3], [1, 2, 3])
+    with pytest.raises(InputError, match="nan"):
+        paired_bootstrap_over_runs([[1, np.nan], [1, 2]], [[1, 1], [1, 2]])

@@ -1,7 +1,10 @@
 """Cells are trained, measured and kept; tables, claims and curves come from them."""
 
 import json
+import os
 import sys
+import time
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,9 +15,9 @@ from hf_vat.commands import reproduce
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction import ENCODERS, SYSTEMS, Cell, CellSettings, Recipe, VATResults, cells, run_cells
+from hf_vat.reproduction import ENCODERS, KINDS, Cell, CellSettings, Recipe, VATResults, cells, run_cells
 from hf_vat.reproduction.systems import Encoder
-from hf_vat.reproduction.vat import claims_table
+from hf_vat.reproduction.vat import claims_tables
 from hf_vat.reproduction.vat_report import heatmap_texts
 
 SCORES = [f"{score}@{k}" for score in cells.SCORES for k in cells.KS]
@@ -26,17 +29,25 @@ WORD_SCORES = [
 ]
 
 
-def result(correct, words=0.0, iterations=((0, 0.5), (1, 0.75)), **scores) -> dict:
-    """A result whose scores at every K are those given for one K: one value for each of four texts."""
-    found = {"correct": correct, "accuracy": float(np.mean(correct)), "seconds": 30.0, "test": 4, "selected": 1}
-    found["words"] = {name: [words, words] for name in WORD_SCORES}
-    found["iterations"] = [
+def row(correct, words=0.0, iteration=1, **judges) -> dict:
+    """A row whose scores at every K are those given for one K: one value for each of four texts."""
+    found = {"iteration": iteration, "correct": correct, "words": {name: [words, words] for name in WORD_SCORES}}
+    return found | {
+        judge: {name: values[name.partition("@")[0]] for name in SCORES} for judge, values in judges.items()
+    }
+
+
+def result(cell, rows, *validation) -> dict:
+    iterations = [
         {"iteration": number, "validation": value, "test": value, "silhouette": value / 2, "knn_accuracy": value}
-        for number, value in iterations
+        for number, value in enumerate(validation)
     ]
-    for scorer, value in scores.items():
-        found[scorer] = {name: value[name.partition("@")[0]] for name in SCORES}
-    return found
+    data = {"sizes": {"train": 5000, "validation": 452, "test": 4}, "note": "TREC."}
+    settings = {"words": True}
+    return {
+        **{"cell": asdict(cell), "settings": settings, "data": data},
+        **{"iterations": iterations, "rows": rows, "seconds": 30.0},
+    }
 
 
 def column(drop, kept):
@@ -49,14 +60,16 @@ def results():
     found = {}
     for seed in (0, 1):
         low, high = column([0, 0, 1, 0], [1, 0, 0, 0]), column([1, 1, 1, seed], [1, 1, 1, 1])
-        found[Cell("trec", "lstm", "base", seed)] = result([1, 1, 0, 0], random=column([0, 0, 0, 0], [0, 0, 0, 0]))
-        found[Cell("trec", "lstm", "ATT", seed)] = result([1, 1, 0, 0], 0.5, ((0, 0.5),), base=low, self=low)
-        found[Cell("trec", "lstm", "ATT", seed)]["selected"] = 0
-        found[Cell("trec", "lstm", "ATT (matched)", seed)] = result([1, 1, 1, seed], 0.5, base=high, self=low)
-        found[Cell("trec", "lstm", "VAT", seed)] = result(
-            [1, 1, 1, 1], 0.75, ((0, 0.5), (1, 0.75 + seed / 8)), base=high, self=high
-        )
-    return VATResults({cell: value | {"cell": {"name": cell.name}} for cell, value in found.items()})
+        base, att, vat = (Cell("trec", "lstm", kind, seed) for kind in KINDS)
+        random = row([], base=column([0, 0, 0, 0], [0, 0, 0, 0]))
+        found[base] = result(base, {"base": row([1, 1, 0, 0]), "Random": random}, 0.5, 0.75)
+        rows = {
+            "ATT": row([1, 1, 0, 0], 0.5, 0, base=low, self=low),
+            "ATT (matched)": row([1, 1, 1, seed], 0.5, base=high, self=low),
+        }
+        found[att] = result(att, rows, 0.5, 0.75)
+        found[vat] = result(vat, {"VAT": row([1, 1, 1, 1], 0.75, base=high, self=high)}, 0.5, 0.75 + seed / 8)
+    return VATResults(found)
 
 
 def rows_of(results, number, place=0) -> list[list[str]]:
@@ -98,47 +111,70 @@ def test_iterations_and_separation(results):
     iterations, separation = results.tables([6])
     assert iterations.columns == ["setting", "system", "0", "1", "selected, by seed"]
     assert iterations.rows[1] == ["lstm, trec", "VAT", "50.0 ± 0.0", "81.2 ± 8.8", "1, 1"]
-    assert separation.rows[0] == ["lstm, trec", "ATT", "0.25 ± 0.00", "50.0 ± 0.0", "0: 0.25"]
+    assert separation.rows[0] == ["lstm, trec", "ATT", "0.25 ± 0.00", "50.0 ± 0.0", "0: 0.25, 1: 0.38"]
     assert separation.rows[2][2:] == ["0.41 ± 0.04", "81.2 ± 8.8", "0: 0.25, 1: 0.41"]
 
 
 def test_claims_are_paired_over_texts(results):
     found = results.claims([2, 3, 4, 5])
     claims = {(claim["score"], claim["judge"], claim["claim"]): claim for claim in found}
-    assert len(claims) == len(found) == 3 + 2 * (4 + 2) + 4 * 4
+    assert len(claims) == len(found) == 3 + 2 * (4 + 2) + 12 * 4
     against_att = claims["accuracy_drop@5", "base", "VAT > ATT"]
     assert against_att["difference"] == pytest.approx(100 * np.mean([1, 1, 0, 0.5]))
     assert (against_att["seeds_won"], against_att["seeds"]) == (2, 2)
     same = claims["accuracy_drop@5", "base", "VAT > ATT (matched)"]
     assert (same["difference"], same["p_value"], same["verdict"], same["seeds_won"]) == (0, 1, "open", 0)
-    assert claims["posthoc_gold@5", "base", "VAT > Random"]["verdict"] == "held"
-    assert claims["posthoc_gold@5", "self", "VAT > ATT (matched)"]["verdict"] == "held"
+    to_random = claims["posthoc_gold@5", "base", "VAT > Random"]
+    assert (to_random["verdict"], to_random["paper"]) == ("held", pytest.approx(79.2 - 71.4))
+    own = claims["posthoc_gold@5", "self", "VAT > ATT (matched)"]
+    assert (own["verdict"], own["paper"]) == ("held", None)
     assert claims["positive f1@5", "words", "VAT > ATT"]["difference"] == pytest.approx(25)
-    assert "| lstm, trec | posthoc_gold@5 | VAT > Random | +100.0 [100.0, 100.0] |" in markdown(claims_table(found))
+    counted, told = map(markdown, claims_tables(found))
+    assert "| lstm, trec | posthoc_gold@5 | VAT > Random | +100.0 [100.0, 100.0] | +7.8 |" in told
+    assert "| VAT > Random | posthoc_gold@5 | 1 | 0 | 0 | 0 |" in counted
+    assert "| VAT > ATT | precision, recall, F1 of sentiment words | 12 | 0 | 0 | 0 |" in counted
+    assert claims_tables(results.claims([6])) == []
 
 
 def test_a_worse_system_fails_its_claim(results):
-    swapped = {}
-    for cell, value in results.results.items():
-        other = {"VAT": "ATT", "ATT": "VAT"}.get(cell.system, cell.system)
-        swapped[Cell(cell.dataset, cell.encoder, other, cell.seed)] = value
-    verdicts = {
-        (claim["score"], claim["judge"], claim["claim"]): claim["verdict"] for claim in VATResults(swapped).claims([4])
-    }
-    assert verdicts["posthoc_gold@5", "base", "VAT > ATT"] == "failed"
+    for seed in (0, 1):
+        rows = results.results[Cell("trec", "lstm", "ATT", seed)]["rows"]
+        vat = results.results[Cell("trec", "lstm", "VAT", seed)]["rows"]
+        rows["ATT"], vat["VAT"] = vat["VAT"], rows["ATT"]
+    verdicts = {(claim["judge"], claim["claim"]): claim["verdict"] for claim in results.claims([4])}
+    assert verdicts["base", "VAT > ATT"] == "failed"
 
 
 def test_a_claim_that_one_seed_contradicts_is_open(results):
-    # of 40 texts VAT gains 20 with one seed, and loses 2 with the other
-    gains = {0: [0, 1] * 20, 1: [0.9, 1, *[1] * 38]}
-    for seed, values in gains.items():
-        for system in (*SYSTEMS[1:], "base"):
-            place = "random" if system == "base" else "base"
-            found = results.results[Cell("trec", "lstm", system, seed)]
-            found[place]["posthoc_gold@5"] = values if system != "VAT" else [1] * 40 if seed == 0 else [0.8] + [1] * 39
+    # of 40 texts VAT gains 20 with one seed, and loses 1 with the other
+    for seed, values in enumerate(([0, 1] * 20, [1] * 40)):
+        for kind in KINDS:
+            for name, found in results.results[Cell("trec", "lstm", kind, seed)]["rows"].items():
+                if "base" in found:
+                    better = [1] * 40 if seed == 0 else [0] + [1] * 39
+                    found["base"]["posthoc_gold@5"] = better if name == "VAT" else values
     claim = next(claim for claim in results.claims([4]) if (claim["judge"], claim["claim"]) == ("base", "VAT > ATT"))
-    assert claim["p_value"] < 0.05 and claim["difference"] > 0
-    assert (claim["seeds_won"], claim["verdict"]) == (1, "open")
+    assert claim["difference"] > 20 and (claim["seeds_won"], claim["verdict"]) == (1, "open")
+    assert claim["low"] < 0  # as a draw of the other seed alone would give
+
+
+def test_one_seed_decides_nothing(results):
+    one = VATResults({cell: value for cell, value in results.results.items() if cell.seed == 0})
+    assert {claim["verdict"] for claim in one.claims([2, 3, 4])} == {"one seed"}
+
+
+def test_the_papers_broken_rows_are_named():
+    cell = [Cell("trec", "minilm", kind, 0) for kind in KINDS]
+    same = column([0, 1], [1, 0])
+    rows = [
+        {"base": row([1, 0]), "Random": row([], base=same)},
+        {"ATT": row([1, 0], base=same, self=same), "ATT (matched)": row([1, 0], base=same, self=same)},
+        {"VAT": row([1, 0], base=same, self=same)},
+    ]
+    results = VATResults({one: result(one, found, 0.5) for one, found in zip(cell, rows, strict=True)})
+    by_base, by_itself = results.tables([3])
+    assert "cannot be compared" in by_base.caption and by_itself.caption == ""
+    assert results.data_table().rows == [["trec", "5,000", "452", "4", "TREC."]]
 
 
 def test_curves_have_bands_over_seeds(results):
@@ -207,33 +243,34 @@ def tiny(tokenizer, tmp_path, monkeypatch):
 
 
 def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
-    wanted = [Cell("sst1", "minilm", system, 0) for system in SYSTEMS]
+    wanted = [Cell("sst1", "minilm", kind, 0) for kind in KINDS]
     ran = []
     run_cell = cells.run_cell
-    monkeypatch.setattr(cells, "run_cell", lambda cell, settings: (ran.append(cell.system), run_cell(cell, settings)))
+    monkeypatch.setattr(cells, "run_cell", lambda cell, settings: (ran.append(cell.kind), run_cell(cell, settings)))
     first = run_cells(wanted[:1], tiny)
     results = run_cells(wanted, tiny)
-    assert ran == ["base", "ATT (matched)", "VAT", "ATT"] and results[wanted[0]] == first[wanted[0]]
-    assert run_cells(wanted, tiny) == results and len(ran) == 4
-    for cell, found in results.items():
-        assert found["test"] == len(found["correct"]) == 15
-        assert found["accuracy"] == np.mean(found["correct"])
+    assert ran == ["base", "ATT", "VAT"] and results[wanted[0]] == first[wanted[0]]
+    assert run_cells(wanted, tiny) == results and len(ran) == 3
+    rows = {}
+    for found in results.values():
+        assert found["data"]["sizes"] == {"train": 15, "validation": 15, "test": 15}
         by_iteration = {record["iteration"]: record for record in found["iterations"]}
-        assert list(by_iteration) == ([0] if cell.system == "ATT" else [0, 1, 2])
-        assert found["accuracy"] == by_iteration[found["selected"]]["test"]
-        for scorer in ("random",) if cell.system == "base" else ("base", "self"):
-            assert set(found[scorer]) == set(SCORES)
-            assert len(found[scorer]["accuracy_drop@5"]) == 15
-    att, matched = results[wanted[1]], results[wanted[2]]
-    assert att["iterations"] == matched["iterations"][:1]  # one run: ATT is its iteration 0
-    assert matched["selected"] > 0
+        assert list(by_iteration) == [0, 1, 2]
+        for name, values in found["rows"].items():
+            rows[name] = values
+            for judge in {"Random": ["base"], "base": []}.get(name, ["base", "self"]):
+                assert set(values[judge]) == set(SCORES) and len(values[judge]["accuracy_drop@5"]) == 15
+            if name != "Random":
+                assert np.mean(values["correct"]) == by_iteration[values["iteration"]]["test"]
+                assert (values["iteration"] == 0) == (name == "ATT")
+    assert list(rows) == ["base", "Random", "ATT", "ATT (matched)", "VAT"]
 
-    log = json.loads((wanted[3].models(tiny) / "trainer_state.json").read_text())["log_history"]
+    log = json.loads(((wanted[2].folder(tiny) / "model") / "trainer_state.json").read_text())["log_history"]
     phases = {round(record["epoch"]): record["phase"] for record in log if "loss" in record}
     assert list(phases.values()) == ["joint", *["compress", "learn", "learn"] * 2]
-    checkpoints = sorted(folder.name for folder in wanted[3].models(tiny).glob("checkpoint-*"))
+    checkpoints = sorted(folder.name for folder in (wanted[2].folder(tiny) / "model").glob("checkpoint-*"))
     assert checkpoints == ["checkpoint-1", "checkpoint-4", "checkpoint-7"]  # one batch in an epoch
-    assert not list(wanted[3].models(tiny).rglob("optimizer.pt"))
+    assert not list((wanted[2].folder(tiny) / "model").rglob("optimizer.pt"))
     with pytest.raises(InputError, match="made with other settings"):
         run_cells(wanted, CellSettings(tiny.data_dir, tiny.work_dir, max_train_samples=5))
 
@@ -257,7 +294,8 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Figure 7. Attention of ATT and VAT" in page and "Table 2. Test accuracy" in page
     summary = json.loads((folder / "vat.json").read_text(encoding="utf-8"))
-    assert [cell["cell"]["system"] for cell in summary["cells"]] == list(SYSTEMS)
+    assert [cell["cell"]["kind"] for cell in summary["cells"]] == list(KINDS)
+    assert "the film" not in text + (folder / "vat.json").read_text(encoding="utf-8")
 
 
 def test_table_5_needs_labelled_words(tiny, monkeypatch):
@@ -282,12 +320,50 @@ def test_labelled_words_are_scored(tiny, tmp_path):
         (tmp_path / "data" / "sst2" / f"{split}.csv").write_text("\n".join(rows), encoding="utf-8")
     base, vat = Cell("sst2", "minilm", "base", 0), Cell("sst2", "minilm", "VAT", 0)
     results = run_cells([base, vat], tiny)
-    expected = results[base]["words"]
+    expected = results[base]["rows"]["Random"]["words"]
     assert expected["positive precision@1"] == pytest.approx([1 / 3])  # the text without a positive word is left out
     assert expected["negative recall@1"] == [0.5] and expected["negative f1@5"] == pytest.approx([2 / 3])
-    assert results[vat]["words"].keys() == expected.keys()
-    assert results[vat]["words"]["positive precision@1"] in ([0.0], [1.0])
-    assert results[vat]["words"]["positive recall@5"] == [1.0]
+    found = results[vat]["rows"]["VAT"]["words"]
+    assert found.keys() == expected.keys()
+    assert found["positive precision@1"] in ([0.0], [1.0]) and found["positive recall@5"] == [1.0]
+
+
+def test_a_model_of_other_settings_is_not_taken(tiny):
+    base = Cell("sst1", "minilm", "base", 0)
+    run_cells([base], tiny)
+    (base.folder(tiny) / "result.json").unlink()  # as if killed while measuring
+    fewer = replace(tiny, max_train_samples=5)
+    with pytest.raises(InputError, match="trained with other settings"):
+        run_cells([base], fewer)
+
+
+def test_a_half_written_checkpoint_does_not_stop_a_cell(tiny):
+    base = Cell("sst1", "minilm", "base", 0)
+    half = base.folder(tiny) / "model" / "checkpoint-3"
+    half.mkdir(parents=True)  # as if killed while it was written: the trainer's state comes last
+    (half / "vat_state.json").write_text("{}", encoding="utf-8")
+    run_cells([base], tiny)
+    assert (half / "model.safetensors").is_file()
+
+
+def test_a_ranking_needs_its_judge(tiny):
+    with pytest.raises(InputError, match="sst1-minilm-base-0, which is not among the cells"):
+        run_cells([Cell("sst1", "minilm", "VAT", 0)], tiny)
+    with pytest.raises(InputError, match="kind is 'Random'"):
+        Cell("sst1", "minilm", "Random", 0)
+
+
+def _write_process(path, seconds):
+    time.sleep(seconds)
+    path.write_text(f"{os.getpid()} {torch.get_num_threads()}", encoding="utf-8")
+
+
+def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
+    paths = [tmp_path / str(number) for number in range(3)]
+    cells.in_parallel(_write_process, [(path, 0) for path in paths], 2, "cells")
+    found = [path.read_text(encoding="utf-8").split() for path in paths]
+    assert str(os.getpid()) not in {process for process, _ in found}
+    assert {threads for _, threads in found} == {str(max(1, torch.get_num_threads() // 2))}
 
 
 @pytest.mark.parametrize(
@@ -297,6 +373,7 @@ def test_labelled_words_are_scored(tiny, tmp_path):
         (["vat", "--encoders", "gru"], "--encoders has 'gru'; there are lstm,minilm,bert"),
         (["vat", "--table", "7"], "--table has '7'; there are 2,3,4,5,6"),
         (["vat", "--seeds", "0"], "--seeds is 0"),
+        (["vat", "--max_eval_samples", "3"], "--max_eval_samples is 3; it must be at least 20"),
         (["bert"], "The paper is 'bert'; it must be 'vat'"),
         ([], "The paper is None"),
     ],
