@@ -31,26 +31,17 @@ CONTROLS = {"base": "base", "ATT (matched)": "ATT"}
 RECIPES = {
     "lstm": {
         "joint start": START,
+        "joint 9, one round": replace(START, start_epochs=9, rounds=1),
+        "joint 6, six rounds of 1 and 1": replace(START, rounds=6, compress_epochs=1, learn_epochs=1),
         "ATT as start (the paper's reading)": replace(START, start="finetune"),
         "compressor first": replace(START, start_epochs=0, rounds=4),
         "shared head": replace(START, heads="shared"),
         "shared head on the mean": replace(START, heads="shared_mean"),
         "β = 0.01": replace(START, beta=0.01),
         "β = 0.3": replace(START, beta=0.3),
-        "mean KL, β = 0.1": replace(START, kl_reduction="mean"),
         "mean KL, β = 1": replace(START, kl_reduction="mean", beta=1.0),
         "mean KL, β = 10": replace(START, kl_reduction="mean", beta=10.0),
-        "4 compressor epochs": replace(START, compress_epochs=4),
-        "joint 9, one round": replace(START, start_epochs=9, rounds=1),
-        "joint 3, three rounds": replace(START, start_epochs=3, rounds=3),
-        "joint 6, six rounds of 1 and 1": replace(START, rounds=6, compress_epochs=1, learn_epochs=1),
-        "joint 10, one round of 2 and 2": replace(START, start_epochs=10, rounds=1, learn_epochs=2),
-        "joint 11, one round of 1 and 1": replace(START, start_epochs=11, rounds=1, compress_epochs=1, learn_epochs=1),
-        "joint 11, one round of 1 and 1, β = 0.3": replace(
-            START, start_epochs=11, rounds=1, compress_epochs=1, learn_epochs=1, beta=0.3
-        ),
-        "compressor rate 6e-3": replace(START, compressor_learning_rate=6e-3),
-        "compressor rate 7e-4": replace(START, compressor_learning_rate=7e-4),
+        "compressor rate 3e-3": replace(START, compressor_learning_rate=3e-3),
     },
 }
 _SHORT = replace(START, start_epochs=2, rounds=2, compress_epochs=1, learn_epochs=1)

@@ -157,6 +157,10 @@ class EncoderVATConfig(VATSettings):
             for a [`WordEncoderConfig`] and 1 for every other encoder.
         classifier_dropout (`float`, *optional*, defaults to 0.1):
             Dropout in the heads.
+        initializer_range (`float`, *optional*):
+            Standard deviation of the new weights. By default 0.02; on a [`WordEncoderConfig`], whose weights start from
+            U(-r, r), the same deviation, r / √3 (the VAT paper starts all weights of its LSTM models from U(-0.1, 0.1)).
+            From 0.02 attention over an LSTM hardly leaves the uniform distribution.
         hidden_size, max_position_embeddings, pad_token_id, vocab_size (`int`, *optional*):
             Read from the encoder's configuration.
     """
@@ -168,7 +172,7 @@ class EncoderVATConfig(VATSettings):
     prefix_tokens: int | None = None
     suffix_tokens: int | None = None
     classifier_dropout: float | int = 0.1
-    initializer_range: float | int = 0.02
+    initializer_range: float | int | None = None
     hidden_size: int | None = None
     max_position_embeddings: int | None = None
     pad_token_id: int | None = None
@@ -203,6 +207,9 @@ class EncoderVATConfig(VATSettings):
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) is None:
                 setattr(self, name, 0 if self.encoder.model_type == WordEncoderConfig.model_type else 1)
+        if self.initializer_range is None:
+            words = self.encoder.model_type == WordEncoderConfig.model_type
+            self.initializer_range = self.encoder.initializer_range / 3**0.5 if words else 0.02
         self.hidden_size = self.encoder.hidden_size
         for name in ("max_position_embeddings", "pad_token_id", "vocab_size"):
             setattr(self, name, getattr(self.encoder, name, None))

@@ -43,7 +43,7 @@ class Recipe:
     heads: str
     beta: float
     kl_reduction: str
-    compressor_learning_rate: float = 2e-3
+    compressor_learning_rate: float = 1e-3
 
     def iterations(self, bottleneck: bool) -> dict[int, int]:
         """Epochs after which an iteration is finished, by iteration; without a bottleneck there is no compressor phase."""
@@ -73,7 +73,7 @@ class Encoder:
 
 # With a one-way LSTM, whose states sum up what came before, attention ranked the words of TREC no better than chance.
 _LSTM = {"word_encoder": "lstm", "bidirectional": True, "encoder_size": 200, "word_dropout": 0.3}
-_WORDS = {"learning_rate": 2e-3, "per_device_train_batch_size": 64, "lr_scheduler_type": "constant"}
+_WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 64, "lr_scheduler_type": "constant"}
 _PRETRAINED = {
     **{"learning_rate": 5e-5, "per_device_train_batch_size": 32},
     # Phases that come late need their learning rate as well.

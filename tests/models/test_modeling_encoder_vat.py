@@ -613,3 +613,15 @@ def test_maximum_length_counts_the_positions_a_text_can_have(name, positions):
             model(input_ids=torch.full((1, positions + 1), 5))
     for encoder in WORD_ENCODERS:
         assert maximum_length(make_model(encoder), tokenizer) == 2**31 - 1
+
+
+def test_new_weights_on_a_word_encoder_are_as_wide_as_its_own():
+    encoder = WordEncoderConfig(vocab_size=30, encoder_type="lstm", embedding_size=64, hidden_size=256)
+    config = EncoderVATConfig(encoder=encoder)
+    assert config.initializer_range == pytest.approx(0.1 / 3**0.5)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = EncoderForVATClassification(config)
+    assert model.attention.projection.weight.std().item() == pytest.approx(0.1 / 3**0.5, rel=0.05)
+    assert EncoderVATConfig().initializer_range == 0.02
+    assert EncoderVATConfig(encoder=encoder, initializer_range=0.5).initializer_range == 0.5
