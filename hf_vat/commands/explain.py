@@ -5,7 +5,7 @@ hf-vat explain --model runs/mine --method lime --test_file reviews.csv --html ex
 
 With --save_to each explanation is written as soon as it is made, and after an interruption the same command goes on.
 With --streaming a file of any length is read, explained and written in constant memory, its first --max_eval_samples rows
-or all of it:
+or all of it; the same command goes on as well:
 
 hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to attention.jsonl
 """
@@ -28,6 +28,7 @@ from hf_vat.report import write_report
 logger = logging.getLogger(__name__)
 
 _TOGETHER = 1000  # streamed texts that are in memory at a time
+_FAST = ("attention", "mask", "random")  # one model input for each text
 
 
 @dataclass
@@ -82,7 +83,7 @@ def main():
         gold=gold,
         batch_size=args.batch_size,
         seed=args.seed,
-        progress=len(texts) > args.batch_size or args.method not in ("attention", "mask", "random"),
+        progress=len(texts) > args.batch_size or args.method not in _FAST,
         save_to=save_to,
         **settings,
     )
@@ -104,24 +105,29 @@ def _explain_stream(args: ExplainArguments, data_args: DataArguments, model, tok
     store = Store(
         save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings | seed}
     )
-    done = store.skip_finished(rows)
+    store.skip_finished(rows)
     shown = 0
-    while chunk := list(islice(rows, _TOGETHER)):
-        texts, gold = zip(*chunk, strict=True)
-        explanations = explain(
-            model,
-            tokenizer,
-            texts,
-            args.method,
-            gold=gold,
-            batch_size=args.batch_size,
-            seed=args.seed,
-            **settings,
-        )
-        store.append(explanations)
-        for explanation in explanations[: args.show - shown]:
-            print(explanation.to_terminal(color=in_colour()), end="\n\n")
-        shown = min(args.show, shown + len(chunk))
-        done += len(chunk)
-        logger.info("%d explained", done)
-    print(f"Explanations: {done} in {save_to}")
+    try:
+        while chunk := list(islice(rows, _TOGETHER)):
+            texts, gold = zip(*chunk, strict=True)
+            explanations = explain(
+                model,
+                tokenizer,
+                texts,
+                args.method,
+                gold=gold,
+                batch_size=args.batch_size,
+                seed=args.seed,
+                progress=args.method not in _FAST,
+                save_to=store,
+                **settings,
+            )
+            for explanation in explanations[: args.show - shown]:
+                print(explanation.to_terminal(color=in_colour()), end="\n\n")
+            shown = min(args.show, shown + len(chunk))
+            logger.info("%d explained", store.finished)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(
+            f"Stopped: {store.finished} explanations are in {save_to}; the same call goes on."
+        ) from interrupt
+    print(f"Explanations: {store.finished} in {save_to}")

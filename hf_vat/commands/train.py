@@ -7,13 +7,14 @@ It begins with the compressor on the pretrained encoder, which gave better expla
 (docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first`
 BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
 
-`--paper_dataset trec` is a data set of the papers with their splits. `--streaming` reads a file of any length in constant
-memory:
+`--paper_dataset trec` is a data set of the papers with their splits. `--streaming` reads a training file of any length in
+constant memory (validation and test files are read whole):
 
     hf-vat train --train_file huge.csv --streaming --max_steps 10000 --eval_strategy no --load_best_model_at_end False \
         --output_dir runs/huge
 
-Then `--num_train_epochs` says into how many epochs the steps are divided, and phases go by these. Rows are shuffled within
+Then `--num_train_epochs` says into how many epochs the steps are divided, and phases go by these, so make the steps a
+multiple of the epochs. Rows are shuffled within
 1,000 neighbours: shuffle a file that is sorted by label beforehand.
 """
 

@@ -1,9 +1,11 @@
 """Text classification data from the Hub or from local files, words as units, and data whose decisive words are known."""
 
-from .loading import DataArguments, load_text_classification, load_texts
+from .arguments import DataArguments
+from .loading import load_text_classification, load_texts, stream_texts
+from .papers import load_paper_dataset
 from .planted import PlantedVocabulary, planted_evidence, planted_tokenizer, planted_vocabulary
-from .registry import PAPER_DATASETS, PaperDataset, load_paper_dataset
-from .streaming import StreamedEpochs, stream_texts
+from .registry import PAPER_DATASETS, PaperDataset
+from .streaming import StreamedEpochs
 from .vectors import Coverage, Vectors, embedding_matrix, load_vectors, read_words
 from .vocabulary import count_words, train_word_tokenizer
 from .word_labels import SentimentWords, load_semeval_words, load_sst_words, sentiment_words

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from itertools import chain, count, islice
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
-from datasets import ClassLabel, Dataset, Features, IterableDataset
+from datasets import IterableDataset
 
 from hf_vat.errors import InputError
 
-from .files import Source, check_encoding, check_file, csv_records, json_records, listed, local_files, read_file
-from .loading import (
-    DataArguments,
+from .arguments import DataArguments
+from .files import Source, first_rows
+from .formats import stream_rows
+from .labels import (
     Row,
     as_row,
-    class_names,
+    as_text,
     encode_row,
     features_of,
     find_text_column,
     incomplete_rows,
     label_ids,
-    load_sources,
-    paper_source,
     sorted_names,
     whole_numbers,
 )
+from .splits import DROP_EMPTY, NO_ROW, one_class
 
-_FIRST_ROWS = 100
+logger = logging.getLogger(__name__)
+
 _MOST_CLASSES = 1000
 
 
@@ -76,193 +77,112 @@ class StreamedEpochs(torch.utils.data.IterableDataset):
                 raise InputError("The training stream has no rows; give data with at least one row.")
 
 
-def stream_text_classification(
-    args: DataArguments, label_names: Sequence[str] | None = None
-) -> dict[str, Dataset | IterableDataset]:
-    """[`~hf_vat.data.load_text_classification`] with `streaming`, whose arguments are checked already."""
-    if args.paper_dataset is not None:
-        splits = _paper_streams(args)
-        train = splits.pop("train")
-        names = train.features["label"].names
-        if label_names is not None and list(label_names) != names:
-            raise InputError(f"{args.paper_dataset} has the classes {listed(names)}, not {listed(label_names)}.")
-        sources = {split: paper_source(args, split, _in_memory(rows)) for split, rows in splits.items()}
-        return {"train": train, **load_sources(sources, args, names)}
-    files = _files(args)
-    if "train" not in files:
-        raise InputError(f"There is no training split, only {listed(files)}. Give a training split or --train_file.")
-    head = first_rows(files["train"], args)
-    names = list(label_names or head.class_names or _names_in(head, files["train"], args))
-    settings = {"args": args, "names": tuple(names), "positions": label_names is not None}  # a list would be shards
-    train = IterableDataset.from_generator(
-        _encoded_rows, features=features_of(names), gen_kwargs={"path": files.pop("train"), **settings}
-    )
-    sources = {split: read_file(path, args) for split, path in files.items()}
-    return {"train": train, **(load_sources(sources, args, names) if sources else {})}
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a file, read anew by every iteration, also those without a text or a label.
 
-
-def stream_texts(args: DataArguments, model) -> Iterator[tuple[str, int | None]]:
-    """The texts of the test split, or of the first split that there is, with their class ids while they are read.
-
-    Args:
-        args: arguments with `streaming`; the first `max_eval_samples` rows are read.
-        model: the classifier whose classes the labels are.
-
-    Returns:
-        An iterator over texts and class ids. The id is None where a file has no label column.
-
-    Raises:
-        InputError: at once if the source cannot be used, and while iterating if a row cannot.
+    Attributes:
+        head: the file's columns and first rows.
+        args: arguments with the text column by name.
     """
-    names = class_names(model)
-    if args.paper_dataset is not None:
-        rows = _paper_streams(args)["test"]
-        own = rows.features["label"].names
-        if set(own) != set(names):
-            raise InputError(f"{args.paper_dataset} has the classes {listed(own)}, but the model {listed(names)}.")
-        texts = ((row["text"], names.index(own[row["label"]])) for row in rows)
-    else:
-        files = _files(args)
-        path = files.get("test") or next(iter(files.values()))
+
+    path: Path
+    head: Source
+    args: DataArguments
+
+    @classmethod
+    def of(cls, path: Path, args: DataArguments) -> FileRows:
+        """
+        Raises:
+            InputError: if the file cannot be used or has no such text column.
+        """
         head = first_rows(path, args)
-        text_column = args.text_column or find_text_column(head, args.label_column)
-        head.column(text_column, "--text_column")
-        if args.label_column in head.columns:
-            texts = ((row["text"], row["label"]) for row in _encoded_rows(path, args, names, positions=True))
-        else:
-            texts = ((row.get(text_column) or "", None) for row in stream_rows(path, args))
-    return islice(texts, args.max_eval_samples)
+        return cls(path, head, replace(args, text_column=find_text_column(head, args)))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there is a label column."""
+        return self.args.label_column in self.head.columns
+
+    def __iter__(self) -> Iterator[Row]:
+        text_column, label_column = self.args.text_column, self.args.label_column
+        self.head.column(label_column, "--label_column")
+        for number, row in enumerate(stream_rows(self.path, self.args, [text_column, label_column]), 1):
+            yield as_row(self.head, number, row.get(text_column), row.get(label_column), text_column)
+
+    def texts(self) -> Iterator[str]:
+        """The texts alone; those that are missing are empty."""
+        text_column = self.args.text_column
+        for number, row in enumerate(stream_rows(self.path, self.args, [text_column]), 1):
+            yield as_text(self.head.origin, number, row.get(text_column), text_column) or ""
 
 
-def first_rows(path: Path, args: DataArguments) -> Source:
-    """The columns and first rows of a file, and the class names if it has any.
+def class_names_of(rows: FileRows) -> list[str]:
+    """The classes of a file: those that it names itself, or the labels of all rows.
+
+    Of the rows no more is kept than the first of each label.
 
     Raises:
-        InputError: if there is no such file, or it has no rows or cannot be read.
+        InputError: if a row that is read cannot be used, or there are fewer than two classes, or more than 1,000.
     """
-    path = check_file(path)
-    records = list(islice(stream_rows(path, args), _FIRST_ROWS))
-    names = dict.fromkeys(name for record in records for name in record)
-    columns = {name: [record.get(name) for record in records] for name in names}
-    return Source(str(path), columns, _class_label(path, args.label_column))
-
-
-def stream_rows(path: Path, args: DataArguments) -> Iterator[dict]:
-    """The rows of a CSV, TSV, JSON lines or Parquet file by column name, with every text as it is written.
-
-    Raises:
-        InputError: while iterating, if the file cannot be read, naming the row.
-    """
-    path, number = check_file(path), 0
-    rows = {".csv": _csv_rows, ".tsv": _csv_rows, ".parquet": _parquet_rows}.get(path.suffix.lower(), _json_rows)
-    check_encoding(args.encoding)
-    try:
-        for row in rows(path, args):
-            number += 1
-            yield row
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: what follows row {number} is not {args.encoding}. Save the file as UTF-8, or name its encoding with "
-            "--encoding, e.g. --encoding latin-1."
-        ) from error
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read after row {number}: {error}.") from error
-
-
-# Readers
-
-
-def _csv_rows(path: Path, args: DataArguments) -> Iterator[dict]:
-    with open(path, encoding=args.encoding, newline="") as file:
-        records = csv_records(chain([file.readline().removeprefix("\ufeff")], file), path)
-        header = next(records, [])
-        for record in records:
-            yield dict(zip(header, record, strict=True))
-
-
-def _json_rows(path: Path, args: DataArguments) -> Iterator[dict]:
-    with open(path, encoding=args.encoding, newline="\n") as file:
-        first = file.readline().removeprefix("\ufeff")
-        if first.lstrip().startswith("["):
-            raise InputError(
-                f"{path}: a JSON array has to be read as a whole. Write one object per line, or leave --streaming out."
-            )
-        yield from json_records((line.removesuffix("\n") for line in chain([first], file)), path)
-
-
-def _parquet_rows(path: Path, args: DataArguments) -> Iterator[dict]:
-    label = _class_label(path, args.label_column)
-    with pq.ParquetFile(path, buffer_size=2**16) as file:  # or whole row groups are read
-        for batch in file.iter_batches(1000):
-            for row in batch.to_pylist():
-                if label and isinstance(row[args.label_column], int) and row[args.label_column] >= 0:
-                    row[args.label_column] = label[row[args.label_column]]
-                yield row
-
-
-def _class_label(path: Path, label_column: str) -> list[str] | None:
-    if path.suffix.lower() != ".parquet":
-        return None
-    feature = Features.from_arrow_schema(pq.read_schema(path)).get(label_column)
-    return feature.names if isinstance(feature, ClassLabel) else None
-
-
-# Rows as texts and class ids
-
-
-def _rows(path: Path, head: Source, args: DataArguments) -> Iterator[Row]:
-    text_column = args.text_column or find_text_column(head, args.label_column)
-    head.column(text_column, "--text_column")
-    head.column(args.label_column, "--label_column")
-    for number, values in enumerate(stream_rows(path, args), 1):
-        row = as_row(head, number, values.get(text_column), values.get(args.label_column), text_column)
-        missing = row.missing(text_column, args.label_column)
-        if missing and not args.drop_empty:
-            raise InputError(incomplete_rows(head.origin, [missing]))
-        if not missing:
-            yield row
-
-
-def _encoded_rows(path: Path, args: DataArguments, names: Sequence[str], positions: bool) -> Iterator[dict]:
-    head, ids = first_rows(path, args), label_ids(names, positions)
-    for row in _rows(path, head, args):
-        yield encode_row(head.origin, row, names, ids)
-
-
-def _names_in(head: Source, path: Path, args: DataArguments) -> list[str]:
-    """The labels of the whole file, of which no more is kept than the first row of each."""
+    if rows.head.class_names:
+        check_streamed_classes(rows)
+        return rows.head.class_names
     firsts: dict = {}
-    for row in _rows(path, head, args):
+    for row in _complete_rows(rows):
         firsts.setdefault((type(row.label), row.label), row)
         if len(firsts) > _MOST_CLASSES:
             raise InputError(
-                f"{head.origin}: column {args.label_column!r} has more than {_MOST_CLASSES:,} different labels, the last of "
-                f"them {row.label!r} in row {row.number}. Name the column of the classes with --label_column."
+                f"{rows.head.origin}: column {rows.args.label_column!r} has more than {_MOST_CLASSES:,} different labels, the "
+                f"last of them {row.label!r} in row {row.number}. Name the column of the classes with --label_column."
             )
-    names = sorted_names({row.label for row in whole_numbers(head.origin, list(firsts.values()))})
+    if not firsts:
+        raise InputError(f"{rows.head.origin}: {NO_ROW}")
+    names = sorted_names({row.label for row in whole_numbers(rows.head.origin, list(firsts.values()))})
     if len(names) < 2:
-        raise InputError(
-            f"{head.origin}: all rows have the label {listed(names)!r}. A classifier needs at least two classes in the "
-            "training data; check the file and --label_column."
-        )
+        raise InputError(one_class(rows.head.origin, names[0]))
     return names
 
 
-def _files(args: DataArguments) -> dict[str, Path]:
-    files = local_files(args)
-    if not files:
-        raise InputError(
-            f"--streaming reads local files and --paper_dataset, not {args.dataset_name!r} from the Hub. Give files, or "
-            "leave --streaming out."
-        )
-    return files
+def check_streamed_classes(rows: FileRows) -> None:
+    """Refuse training data of a single class; read are the rows up to the first of another one."""
+    first = None
+    for row in _complete_rows(rows):
+        first = row.label if first is None else first
+        if row.label != first:
+            return
+    raise InputError(f"{rows.head.origin}: {NO_ROW}" if first is None else one_class(rows.head.origin, first))
 
 
-def _paper_streams(args: DataArguments) -> dict[str, IterableDataset]:
-    from .registry import load_paper_dataset  # which imports this module
+def stream_encoded(rows: FileRows, names: Sequence[str], positions: bool) -> IterableDataset:
+    """The rows of a file with columns `text` and `label`.
 
-    return dict(load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, streaming=True))
+    Args:
+        positions: whether 0, 1, … in the file are positions in `names`.
+    """
+    settings = {"rows": rows, "names": tuple(names), "positions": positions}  # a list would be shards
+    return IterableDataset.from_generator(encoded_rows, features=features_of(list(names)), gen_kwargs=settings)
 
 
-def _in_memory(rows: IterableDataset) -> Dataset:
-    return Dataset.from_list(list(rows), features=rows.features)
+def encoded_rows(rows: FileRows, names: Sequence[str], positions: bool) -> Iterator[dict]:
+    """
+    Raises:
+        InputError: while iterating, if a row cannot be used.
+    """
+    ids = label_ids(names, positions)
+    for row in _complete_rows(rows):
+        yield encode_row(rows.head.origin, row, names, ids)
+
+
+def _complete_rows(rows: FileRows) -> Iterator[Row]:
+    left_out = 0
+    for row in rows:
+        missing = row.missing(rows.args.text_column, rows.args.label_column)
+        if not missing:
+            yield row
+        elif rows.args.drop_empty:
+            left_out += 1
+        else:
+            raise InputError(incomplete_rows(rows.head.origin, [missing], DROP_EMPTY))
+    if left_out:
+        logger.warning("%s: rows without a text or a label, left out: %d", rows.head.origin, left_out)

@@ -7,7 +7,7 @@ very negative, over 2, neutral, to 4, very positive.
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ _POLARITIES = {
     "objective": _NEUTRAL,
     "objective-OR-neutral": _NEUTRAL,
 }
+_CLASSES = {1: "negative", _NEUTRAL: "neutral", 3: "positive"}
 _NOT_AVAILABLE = "Not Available"
 
 
@@ -174,6 +175,33 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
     return Dataset.from_list(rows, features=_FEATURES)
 
 
+def is_semeval_messages(path: Path) -> bool:
+    """Whether a file has the organizers' form of subtask B: no header, but a tweet id at the beginning."""
+    if path.suffix.lower() != ".tsv":
+        return False
+    first, *others = next((line for _, line in _lines(path)), "").split("\t")
+    return first.isdecimal() and len(others) in (3, 4)
+
+
+def read_semeval_messages(path: Path) -> dict[str, list[str]]:
+    """The tweets of a file of subtask B of SemEval (see [`load_semeval_words`] for its form).
+
+    Returns:
+        Columns `text`, and `label`: "negative", "neutral" or "positive". Tweets that say "Not Available" are left out and
+        counted in the log.
+
+    Raises:
+        InputError: if the file cannot be read, a line is not of that form, or no tweet is left.
+    """
+    found = [(text, _CLASSES[polarity]) for _, polarity, text in _messages(path)]
+    rows = [(text, label) for text, label in found if text.strip() != _NOT_AVAILABLE]
+    logger.info("%s: %d tweets; left out: %d not available", path, len(rows), len(found) - len(rows))
+    if not rows:
+        raise InputError(f"{path}: no tweet is left: {len(found)} are not available.")
+    texts, labels = zip(*rows, strict=True)
+    return {"text": list(texts), "label": list(labels)}
+
+
 def _read_record(line: str) -> tuple[list[str], list[int], int] | None:
     try:
         record = json.loads(line)
@@ -201,7 +229,11 @@ def _read_tree(line: str) -> tuple[list[str], list[int], int] | None:
 
 
 def _read_messages(path: Path) -> dict[tuple[str, str], int]:
-    labels = {}
+    return {ids: polarity for ids, polarity, _ in _messages(path)}
+
+
+def _messages(path: Path) -> Iterator[tuple[tuple[str, str], int, str]]:
+    """Ids, polarity and text of each tweet in a file of subtask B."""
     for number, line in _lines(path):
         fields = line.split("\t")
         if len(fields) not in (4, 5):
@@ -209,8 +241,7 @@ def _read_messages(path: Path) -> dict[tuple[str, str], int]:
                 f"{path}, line {number}: {line[:60]!r} has not the form 'tweet id, user id, polarity, text' with tabs "
                 "between; give a file of subtask B."
             )
-        labels[fields[0], fields[1]] = _polarity(fields[-2], path, number)
-    return labels
+        yield (fields[0], fields[1]), _polarity(fields[-2], path, number), fields[-1]
 
 
 def _polarity(name: str, path: Path, number: int) -> int:

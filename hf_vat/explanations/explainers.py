@@ -41,7 +41,7 @@ def explain(
     gold: Sequence[int] | None = None,
     max_length: int | None = None,
     progress: bool = False,
-    save_to: str | PathLike | None = None,
+    save_to: str | PathLike | Store | None = None,
     **settings,
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
@@ -92,7 +92,8 @@ def explain(
         max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
         progress: show a progress bar.
         save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
-            goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations).
+            goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations). Or a
+            [`Store`](hf_vat.explanations.store.Store) that takes the explanations of several calls.
         settings: settings of the method.
 
     Returns:
@@ -123,7 +124,9 @@ def explain(
     }
     store, explanations, windows = None, [], _windows(costs)
     with progress_bar(method if progress else None, sum(costs)) as bar:
-        if save_to is not None:
+        if isinstance(save_to, Store):
+            store = save_to
+        elif save_to is not None:
             store = Store(save_to, model, encoded, {**common, "targets": targets, "gold": golds})
             explanations += store.read([window.stop for window in windows])
             bar.update(sum(costs[: len(explanations)]))
@@ -143,7 +146,7 @@ def explain(
                 explanations += made
                 bar.update(position + sum(costs[window]) - bar.n)  # not every method needs all that it may
         except KeyboardInterrupt as interrupt:
-            if store is None:
+            if store is None or store is save_to:
                 raise
             raise KeyboardInterrupt(
                 f"Stopped: {len(explanations)} of {len(texts)} explanations are in {save_to}; the same call goes on."

@@ -24,8 +24,9 @@ def load_explanations(path: str | PathLike) -> list[Explanation]:
         InputError: if the file is not such a file.
         FileNotFoundError: if there is none.
     """
-    _, lines = _read(Path(path))
-    return [Explanation.from_dict(json.loads(line)) for line in lines]
+    path = Path(path)
+    _, lines = _read(path)
+    return [_explanation(path, number, line) for number, line in enumerate(lines, 1)]
 
 
 class Store:
@@ -38,12 +39,15 @@ class Store:
         texts: all texts of the call; None if they are read one by one, which [`Store.skip_finished`] then compares.
         run: model, method and settings, and with texts targets and gold labels.
 
+    Attributes:
+        finished: the number of explanations in the file, as far as this store has read or written it.
+
     Raises:
         InputError: if the path is a folder.
     """
 
     def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText] | None, run: dict):
-        self.path = Path(path)
+        self.path, self.finished = Path(path), 0
         if self.path.is_dir():
             raise InputError(f"save_to is {path}, a folder; give a file.")
         inputs = None
@@ -76,27 +80,26 @@ class Store:
         if lines:
             self._check(header)
         done = max((end for end in ends if end <= len(lines)), default=0)
-        kept = (self._first_line() + b"".join(line.encode() + b"\n" for line in lines[:done])) if done else b""
+        explanations = [_explanation(self.path, number, line) for number, line in enumerate(lines[:done], 1)]
+        kept = (self._first_line() + b"".join(line + b"\n" for line in lines[:done])) if done else b""
         if kept != begun:
             partial = self.path.with_name(self.path.name + ".partial")  # never lose what is there
             partial.write_bytes(kept)
             os.replace(partial, self.path)
-        return [Explanation.from_dict(json.loads(line)) for line in lines[:done]]
+        self.finished = done
+        return explanations
 
-    def skip_finished(self, rows: Iterator[tuple[str, int | None]]) -> int:
-        """Take the texts and gold labels whose explanations are in the file from the front of `rows`.
+    def skip_finished(self, rows: Iterator[tuple[str | Sequence[str], int | None]]) -> None:
+        """Take the texts and gold labels whose explanations are in the file from the front of `rows`, and count them.
 
         One line is in memory at a time. Half a line at the end of the file is cut off.
 
-        Returns:
-            The number of finished explanations.
-
         Raises:
-            InputError: if the file belongs to another call or other texts, or is something else.
+            InputError: if the file belongs to another call or other texts, is damaged, or is something else.
         """
         if not self.path.exists():
-            return 0
-        done, end = 0, 0
+            return
+        end = 0
         with open(self.path, "r+b") as file:
             for line in file:
                 if not self._first_line().startswith(line) and not end:
@@ -104,16 +107,27 @@ class Store:
                 if not line.endswith(b"\n"):
                     break
                 if end:
-                    fields = json.loads(line)
-                    if next(rows, None) != (fields["text"], fields["gold"]):
-                        raise InputError(
-                            f"{self.path} holds explanations of other texts, or with other gold labels: the first that "
-                            f"differs is in row {done + 1}. Choose another file, or delete it to begin again."
-                        )
-                    done += 1
+                    number = self.finished + 1
+                    self._compare(_explanation(self.path, number, line), next(rows, None), number)
+                    self.finished = number
                 end += len(line)
             file.truncate(end)
-        return done
+
+    def _compare(
+        self, explanation: Explanation, row: tuple[str | Sequence[str], int | None] | None, number: int
+    ) -> None:
+        if row is None:
+            raise InputError(
+                f"{self.path} holds more explanations than there are rows to explain, {number - 1}. Choose another file, or "
+                "as many rows as before."
+            )
+        text, gold = row
+        same = explanation.text == text if isinstance(text, str) else explanation.words == list(text)
+        if not same or explanation.gold != gold:
+            raise InputError(
+                f"{self.path} holds explanations of other texts, or with other gold labels: the first that differs is in "
+                f"row {number}. Choose another file, or delete it to begin again."
+            )
 
     def append(self, explanations: Sequence[Explanation]) -> None:
         """Write explanations to the end of the file, and to the disk."""
@@ -125,11 +139,12 @@ class Store:
                 file.write(json.dumps(explanation.to_dict(), allow_nan=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+        self.finished += len(explanations)
 
     def _check(self, header: dict) -> None:
         different = [name for name, value in self._header.items() if header.get(name) != value]
         if different:
-            values = {name: f" ({header.get(name)!r} there, {self._header[name]!r} here)" for name in different}
+            values = {name: f" ({_shown(name, header)} there, {_shown(name, self._header)} here)" for name in different}
             values |= {"model state": " (configuration or weights)", "inputs": " (texts, targets, gold labels)"}
             raise InputError(
                 f"{self.path} holds explanations of another call, with other "
@@ -141,10 +156,10 @@ class Store:
         return json.dumps(self._header).encode() + b"\n"
 
 
-def _read(path: Path) -> tuple[dict, list[str]]:
+def _read(path: Path) -> tuple[dict, list[bytes]]:
     """Header and complete lines; a last line without its end was torn by an interruption."""
     header, *lines = path.read_bytes().rpartition(b"\n")[0].split(b"\n")
-    return _header(path, header), [line.decode() for line in lines]
+    return _header(path, header), lines
 
 
 def _header(path: Path, line: bytes) -> dict:
@@ -156,6 +171,20 @@ def _header(path: Path, line: bytes) -> dict:
     if not known:
         raise InputError(f"{path} is no file of explanations; choose another file name. It is left as it was.")
     return header
+
+
+def _shown(name: str, header: dict) -> str:
+    return "streamed" if name == "texts" and header.get(name) is None else repr(header.get(name))
+
+
+def _explanation(path: Path, number: int, line: bytes) -> Explanation:
+    try:
+        return Explanation.from_dict(json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{path}: line {number + 1} is no explanation ({error}). The file is damaged: choose another, or delete it to begin "
+            "again. It is left as it was."
+        ) from error
 
 
 def _model_digest(model) -> str:

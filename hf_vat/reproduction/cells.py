@@ -25,6 +25,7 @@ from ..explanations import explain
 from ..faithfulness import Faithfulness
 from ..faithfulness.rationales import precision_recall_f1_at_k
 from ..inference import forward_batches, predict_probabilities, progress_bar
+from .reporting import machine
 from .representations import separation
 from .systems import ENCODERS, KINDS, ROWS, train_system
 
@@ -258,6 +259,7 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
         "data": {"sizes": dict(data.num_rows), "note": note},
         "iterations": iterations,
         "rows": rows,
+        "machine": machine(),
         "seconds": time.perf_counter() - started,
     }
     save_result(folder / RESULT, result)

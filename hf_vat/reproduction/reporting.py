@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+
 from ..explanations import Explanation
 from ..report import Table, write_report
 from ..report.tables import markdown
@@ -79,6 +81,7 @@ def write_results(
 
 
 def machine() -> str:
-    """What the numbers were made on: architecture, cores, versions."""
+    """What this runs on: processor, cores, GPU, versions."""
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    return f"{platform.machine()}, {os.cpu_count()} cores; {packages}"
+    return f"{platform.machine()}, {os.cpu_count()} cores{gpu}; {packages}"

@@ -9,7 +9,7 @@ import numpy as np
 from ..explanations import Explanation, load_explanations
 from ..report import attention_pairs, text_scatter, top_k_curves
 from .cells import Cell, CellSettings
-from .reporting import Figure, machine, write_results
+from .reporting import Figure, write_results
 from .representations import tsne
 from .systems import ENCODERS, SYSTEMS
 from .vat import VATResults, claims_tables
@@ -32,10 +32,11 @@ def write_vat(
     """
     claims = results.claims(numbers)
     minutes = sum(result["seconds"] for result in results.results.values()) / 60
+    machines = dict.fromkeys(result["machine"] for result in results.results.values())
     used = {encoder: ENCODERS[encoder] for _, encoder in results.settings()}
     introduction = [
         f"Written by `{command}`.",
-        f"{machine()}; {minutes:.0f} minutes of cells, one after the other (of a cell that was interrupted the last stretch). "
+        f"{' and '.join(machines)}; {minutes:.0f} minutes of cells, one after the other (of a cell that was interrupted the last stretch). "
         "Percent, mean ± sd over seeds; in brackets of a heading the number of seeds, in brackets of a cell the number that the "
         "paper prints.",
         "`lstm` is an LSTM of 100 states in each direction on 50-dimensional GloVe vectors (the paper: 300, and it does not say "

@@ -285,12 +285,14 @@ def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args:
         return None
     try:
         found = json.loads((folder / RUN_NAME).read_text(encoding="utf-8"))
-        different = [
-            f"{group}.{name} was {found[group].get(name)!r} and is {value!r}"
-            for group, values in _settings(model_args, data_args, args).items()
-            for name, value in values.items()
-            if found[group].get(name, value) != value  # options that came later had one value before
-        ]
+        defaults = {"model": ModelArguments, "data": DataArguments, "training": VATTrainingArguments}
+        different = []
+        for group, values in _settings(model_args, data_args, args).items():
+            for name, value in values.items():
+                # An option that came later had its default value before.
+                before = found[group].get(name, defaults[group].__dataclass_fields__[name].default)
+                if before != value:
+                    different.append(f"{group}.{name} was {before!r} and is {value!r}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"--output_dir {folder} holds other files and no run; choose an empty or new folder."
@@ -364,8 +366,11 @@ def _check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> 
             "--word_encoder counts the words of all training texts, which --streaming does not hold. Leave --streaming "
             "out, or fine-tune a checkpoint with --model_name_or_path."
         )
-    # Otherwise one process would read for all, and put together batches that are padded to different lengths.
-    args.accelerator_config.dispatch_batches = False
+    if args.train_sampling_strategy != "random":
+        raise InputError(
+            f"--train_sampling_strategy {args.train_sampling_strategy} needs all rows, which --streaming does not hold; leave "
+            "one of them out."
+        )
 
 
 def _check_splits(data: Mapping, args: VATTrainingArguments, streaming: bool) -> None:

@@ -1,12 +1,15 @@
 """Trainer that alternates learner and compressor phases."""
 
 import json
+import logging
 import math
+import operator
 import os
 from collections import defaultdict
 from itertools import islice
 
 import torch
+from datasets import IterableDataset
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint, has_length
 
@@ -17,6 +20,8 @@ from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
 from .schedule import PhaseSchedule
+
+logger = logging.getLogger(__name__)
 
 STATE_NAME = "vat_state.json"
 
@@ -35,9 +40,10 @@ class VATTrainer(Trainer):
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
     raises `KeyboardInterrupt`.
 
-    A training set without a length, such as a streamed `IterableDataset`, is read as it comes and needs `max_steps`.
-    Its epochs are `max_steps / num_train_epochs` steps long, rounded up, so that phases, evaluations and checkpoints
-    come as with any other data; see [`~hf_vat.data.StreamedEpochs`].
+    An `IterableDataset`, of datasets or torch, is read as it comes, by each process for itself, and needs `max_steps` if
+    it has no length. Its epochs are `max_steps / num_train_epochs` steps long, rounded up, so that phases, evaluations
+    and checkpoints come as with any other data; see [`~hf_vat.data.StreamedEpochs`]. A warning says if the rounding
+    leaves no steps to the last epochs. Labels are checked while they are read. Evaluation sets cannot be streams.
 
     Raises:
         InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
@@ -50,12 +56,24 @@ class VATTrainer(Trainer):
     # The models' losses are means over a batch: the Trainer divides them by the accumulation steps.
     loss_is_scaled_for_ga = False
 
-    def __init__(self, model=None, args: VATTrainingArguments | None = None, *trainer_args, **kwargs):
+    def __init__(
+        self,
+        model=None,
+        args: VATTrainingArguments | None = None,
+        data_collator=None,
+        train_dataset=None,
+        *trainer_args,
+        **kwargs,
+    ):
         if args is not None and not isinstance(args, VATTrainingArguments):
             raise InputError(f"args is a {type(args).__name__}; VATTrainer needs VATTrainingArguments.")
         if kwargs.get("compute_loss_func") is not None:
             raise InputError("compute_loss_func would replace the losses of the phases; VATTrainer does not take it.")
-        super().__init__(model, args or VATTrainingArguments(), *trainer_args, **kwargs)
+        args = args or VATTrainingArguments()
+        if _is_stream(train_dataset):
+            # Otherwise one process would read for all, and put together batches that are padded to different lengths.
+            args.accelerator_config.dispatch_batches = False
+        super().__init__(model, args, data_collator, train_dataset, *trainer_args, **kwargs)
         if not hasattr(self.model, "phase_modules"):
             raise InputError(
                 f"{type(self.model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
@@ -68,10 +86,12 @@ class VATTrainer(Trainer):
             self.args.start, self.args.start_epochs, self.args.compress_epochs, self.args.learn_epochs, alternates
         )
         self._first_rows: list | None = None
-        if self.train_dataset is not None and not has_length(self.train_dataset):
+        if _is_stream(self.train_dataset):
             self._cut_into_epochs()
-        _check_labels(self.train_dataset, "training", self.model.config)
+        else:
+            _check_labels(self.train_dataset, "training", self.model.config)
         for dataset in self.eval_dataset.values() if isinstance(self.eval_dataset, dict) else [self.eval_dataset]:
+            _refuse_stream(dataset)
             _check_labels(dataset, "evaluation", self.model.config)
         # Every loss goes through the model's heads, so smoothing must happen there too.
         self.model.label_smoothing = self.args.label_smoothing_factor
@@ -93,11 +113,22 @@ class VATTrainer(Trainer):
                 f"dataloader_num_workers is {args.dataloader_num_workers}, but each worker would read the whole stream; "
                 "leave it at 0."
             )
+        checked = _CheckedRows(self.train_dataset, self.model.config)
         # Now, and not when they are needed, which in a resumed run is a later pass in another order.
-        self._first_rows = list(islice(self.train_dataset, args.attention_probe_size))
-        steps = math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps
-        rows = steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size
-        self.train_dataset = StreamedEpochs(self.train_dataset, rows)
+        self._first_rows = list(islice(checked, args.attention_probe_size))
+        if has_length(self.train_dataset):
+            size = len(self.train_dataset)
+        else:
+            steps = math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps
+            size = steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size
+            epochs, wanted = math.ceil(args.max_steps / steps), math.ceil(args.num_train_epochs)
+            if epochs < wanted:
+                logger.warning(
+                    "%d steps make %d epochs of %d steps and leave none to the other %d of num_train_epochs, nor to their "
+                    "phases; %d steps would do for all.",
+                    *(args.max_steps, epochs, steps, wanted - epochs, steps * wanted),
+                )
+        self.train_dataset = StreamedEpochs(checked, size)
 
     # Training
 
@@ -201,6 +232,7 @@ class VATTrainer(Trainer):
         super().log(logs, start_time)
 
     def evaluation_loop(self, dataloader, description, *args, metric_key_prefix="eval", **kwargs):
+        _refuse_stream(dataloader.dataset)
         if not len(dataloader.dataset):
             raise InputError("The evaluation set is empty.")
         self._parts["eval"].clear()
@@ -301,6 +333,35 @@ class _PhaseCallback(TrainerCallback):
         return control
 
 
+class _CheckedRows:
+    """The rows of a stream, whose labels are checked while they are read."""
+
+    def __init__(self, rows, config):
+        self.rows, self.config = rows, config
+
+    def set_epoch(self, epoch: int) -> None:
+        if hasattr(self.rows, "set_epoch"):
+            self.rows.set_epoch(epoch)
+
+    def __iter__(self):
+        for number, row in enumerate(self.rows):
+            column = _label_column(row, "training")
+            _check_label(row[column], f"row {number} of the stream, column {column!r}", "training", self.config)
+            yield row
+
+
+def _is_stream(dataset) -> bool:
+    return isinstance(dataset, torch.utils.data.IterableDataset | IterableDataset)
+
+
+def _refuse_stream(dataset) -> None:
+    if _is_stream(dataset):
+        raise InputError(
+            "The evaluation set is a stream, but all of it is evaluated each time; give rows that are in memory, such as "
+            "Dataset.from_list(list(stream.take(1000)))."
+        )
+
+
 def _check_labels(dataset, name: str, config) -> None:
     """Check the label column of a map-style dataset once, before the first step.
 
@@ -310,12 +371,25 @@ def _check_labels(dataset, name: str, config) -> None:
     columns = getattr(dataset, "column_names", None)
     if columns is None or not len(dataset):
         return
+    label_column = _label_column(columns, name)
+    for row, label in enumerate(dataset[label_column]):
+        _check_label(label, f"row {row} of column {label_column!r}", name, config)
+
+
+def _label_column(columns, name: str) -> str:
     label_column = next((column for column in ("labels", "label", "label_ids") if column in columns), None)
     if label_column is None:
-        raise InputError(f"The {name} set has no column 'labels' or 'label'; its columns are {columns}.")
-    for row, label in enumerate(dataset[label_column]):
-        if not isinstance(label, int) or not (0 <= label < config.num_labels or label == -100):
-            raise InputError(
-                f"The {name} set has the label {label!r} in row {row} of column {label_column!r}; labels must be whole "
-                f"numbers from 0 to {config.num_labels - 1} (or -100 to leave a text out of the loss)."
-            )
+        raise InputError(f"The {name} set has no column 'labels' or 'label'; its columns are {list(columns)}.")
+    return label_column
+
+
+def _check_label(label, place: str, name: str, config) -> None:
+    try:
+        known = 0 <= operator.index(label) < config.num_labels or label == -100  # also NumPy integers
+    except TypeError:
+        known = False
+    if not known:
+        raise InputError(
+            f"The {name} set has the label {label!r} in {place}; labels must be whole numbers from 0 to "
+            f"{config.num_labels - 1} (or -100 to leave a text out of the loss)."
+        )

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,8 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_vat.data.registry import PAPER_DATASETS, load_paper_dataset, size_note, stratified_split
+from hf_vat.data.papers import load_paper_dataset, size_note, stratified_split
+from hf_vat.data.registry import PAPER_DATASETS
 from hf_vat.errors import InputError
 
 
@@ -31,7 +33,7 @@ def hub(monkeypatch):
             return IterableDatasetDict({split: rows.to_iterable_dataset() for split, rows in splits.items()})
 
         monkeypatch.setattr("hf_vat.data.files.load_dataset", load_dataset)
-        monkeypatch.setattr("hf_vat.data.registry.load_dataset", load_dataset)
+        monkeypatch.setattr("hf_vat.data.papers.load_dataset", load_dataset)
         return asked
 
     return put
@@ -89,6 +91,22 @@ def test_pitfall_31_real_folder_has_the_papers_sizes(shared_data, name):
         "subj": [495, 505],
     }
     assert counts(splits["test"]) == expected[name]
+
+
+@pytest.mark.parametrize(
+    "name, digests",
+    [
+        ("trec", ["54cb72ab1045b641", "7d1985564bb5896c", "6a4381428c9351ee"]),
+        ("sst2", ["2e21da8159913d67", "98dbab36df88387a", "929b530c89daec3c"]),
+        ("subj", ["d96dc01aeb8e2f0b", "ac5783be62ce4486", "49cc59bb40de725f"]),
+    ],
+)
+def test_real_folder_gives_the_rows_that_results_were_measured_on(shared_data, name, digests):
+    """Texts, ids and class names in their order: a change makes committed results those of other data."""
+    splits = load_paper_dataset(name, shared_data / name)
+    assert list(splits) == ["train", "validation", "test"]
+    contents = [[rows["text"][:], rows["label"][:], rows.features["label"].names] for rows in splits.values()]
+    assert [hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16] for content in contents] == digests
 
 
 @pytest.mark.parametrize("name, sizes", [("20news_1", [1078, 119, 796]), ("20news_2", [1564, 173, 1158])])
@@ -245,6 +263,49 @@ def test_twitter_from_a_folder_is_not_called_tweeteval(folder):
     )
 
 
+TWEETS = [
+    ("1", "11", "positive", "so good http://t.co/x"),
+    ("2", "12", '"objective-OR-neutral"', "at 5 PM"),
+    ("3", "13", "negative", "Not Available"),
+    ("4", "14", "negative", 'he said "no", twice'),
+]
+
+
+@pytest.fixture
+def semeval(tmp_path):
+    """The organizers' files of subtask B: tabs, no header, no quoting."""
+
+    def make(rows, **splits) -> Path:
+        for split in ("train", "validation", "test"):
+            lines = ["\t".join(fields) for fields in splits.get(split, rows)]
+            (tmp_path / f"{split}.tsv").write_text("\n".join(lines), encoding="utf-8")
+        return tmp_path
+
+    return make
+
+
+def test_twitter_from_the_organizers_files(semeval, caplog):
+    with_topic = [(*fields[:2], "a topic", *fields[2:]) for fields in TWEETS]
+    caplog.set_level("INFO", "hf_vat")
+    splits = load_paper_dataset("twitter", semeval(TWEETS, test=with_topic))
+    for split in ("train", "validation", "test"):
+        assert splits[split]["text"][:] == [TWEETS[0][3], TWEETS[1][3], TWEETS[3][3]]
+        assert splits[split]["label"][:] == [2, 1, 0]
+    assert "test.tsv: 3 tweets; left out: 1 not available" in caplog.text
+    assert splits["train"].info.description.startswith(
+        "Twitter. Rows unlike the paper's (VAT): train 3 instead of 7,969"
+    )
+
+
+def test_damaged_files_of_the_organizers_name_the_line(semeval):
+    with pytest.raises(InputError, match=r"train\.tsv, line 2: unknown polarity 'unknwn'.*gold labels"):
+        load_paper_dataset("twitter", semeval([TWEETS[0], ("2", "12", "unknwn", "text")]))
+    with pytest.raises(InputError, match=r"train\.tsv, line 2: .* has not the form"):
+        load_paper_dataset("twitter", semeval([TWEETS[0], ("2", "positive", "text")]))
+    with pytest.raises(InputError, match=r"test\.tsv: no tweet is left: 1 are not available"):
+        load_paper_dataset("twitter", semeval(TWEETS, test=[TWEETS[2]]))
+
+
 def test_20news_keeps_its_two_groups_and_drops_empty_texts(hub):
     groups = ["sci.space", "rec.sport.hockey", "rec.sport.baseball"] * 10
     train = labelled("post", groups)
@@ -320,7 +381,7 @@ def test_labels_of_another_kind_are_refused(folder, name, label, message, stream
 def test_pitfall_32_glue_sst2_is_refused_by_its_rows_and_its_labels(folder, tmp_path):
     phrases = [(f"phrase {row}", row % 2) for row in range(67_349)]
     path = folder(("sentence", "label"), train=phrases, validation=phrases[:4], test=phrases[:4])
-    with pytest.raises(InputError, match=r"column 'text'.*GLUE's SST-2"):
+    with pytest.raises(InputError, match=r"no columns text and label; found sentence, label.*GLUE's SST-2"):
         load_paper_dataset("sst2", path)
     path = folder(train=phrases, validation=phrases[:4], test=phrases[:4])
     with pytest.raises(InputError, match=r"training split has 67,349 rows.*GLUE's SST-2"):
@@ -396,7 +457,8 @@ def test_more_rows_than_there_are_cannot_be_drawn():
 # Streams
 
 
-def test_streamed_hub_set_has_disjoint_splits_and_the_same_rows_again(hub):
+def test_streamed_hub_set_has_disjoint_splits_and_the_same_rows_again(hub, with_sizes):
+    with_sizes("yelp", 500_000, 60_000, 2)
     names = ["1", "2"]
     hub(DatasetDict(train=with_names(names, [0, 1] * 1500, "Row\\n{}"), test=with_names(names, [1, 0])))
     splits = load_paper_dataset("yelp", streaming=True)
@@ -422,7 +484,7 @@ def test_streamed_20news_keeps_its_groups(hub):
 
 
 def test_tweeteval_subset_cannot_be_streamed():
-    with pytest.raises(InputError, match="TweetEval subset is drawn from all rows"):
+    with pytest.raises(InputError, match="Twitter cannot be streamed: its 13,139 rows fit in memory"):
         load_paper_dataset("twitter", streaming=True)
 
 
@@ -469,8 +531,45 @@ def test_c74_streamed_file_that_cannot_be_used(folder, name, content, message):
 
 def test_c68_streamed_row_without_a_text(folder):
     path = folder(train=[*ROWS, (" ", "positive")], test=ROWS)
-    with pytest.raises(InputError, match="a row with the label 'positive' has no text"):
+    with pytest.raises(InputError, match=r"train\.csv: no text or no label in row 5 \(column 'text'\)"):
         list(load_paper_dataset("sst2", path, streaming=True)["train"])
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_c68_a_text_that_is_blank_when_it_is_cleaned(folder, streaming):
+    rows = [("good\\nfilm", 2), ("bad", 1), ("\\n \\n", 2)]
+    message = r"train\.csv: no text or no label in row 3 \(column 'text'\)\. .*Fill them in or remove them\. This data"
+    with pytest.raises(InputError, match=message):
+        list(load_paper_dataset("yelp", folder(train=rows, test=rows[:2]), streaming=streaming)["train"])
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_c71_whole_floats_are_names_of_classes(folder, streaming):
+    rows = [("good", "2.0"), ("bad", "1.0"), ("fine", "2.0")]
+    splits = load_paper_dataset("yelp", folder(train=rows, validation=rows, test=rows), streaming=streaming)
+    assert [row["label"] for row in splits["train"]] == [1, 0, 1] == splits["test"]["label"][:]
+
+
+def test_a_set_sorted_by_class_is_not_streamed(folder):
+    rows = [("bad", "negative")] * 3 + [("good", "positive")] * 3
+    with pytest.raises(
+        InputError, match=r"IMDB cannot be streamed: its rows are sorted by class.* 50,000 rows fit in memory"
+    ):
+        load_paper_dataset("imdb", folder(train=rows, validation=rows, test=rows), streaming=True)
+
+
+def test_splits_beside_a_streamed_one_are_the_loaded_ones(folder, monkeypatch):
+    rows = [(f"text {row}", ("objective", "subjective")[row % 2]) for row in range(40)]
+    path = folder(train=rows, test=rows)
+    streamed, loaded = (load_paper_dataset("subj", path, streaming=streaming) for streaming in (True, False))
+    assert list(streamed) == list(loaded) == ["train", "validation", "test"]
+    for split in ("train", "validation", "test"):
+        assert list(streamed[split]) == list(loaded[split])
+    assert "validation 20 instead of 1,000" in streamed["test"].info.description
+    entry = replace(PAPER_DATASETS["subj"], sizes={"VAT": (40, 20, 20)}, label_counts={"test": (9, 11)})
+    monkeypatch.setitem(PAPER_DATASETS, "subj", entry)
+    with pytest.raises(InputError, match="test split has 10, 10 rows of the classes objective, subjective"):
+        load_paper_dataset("subj", path, streaming=True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory in use from /proc")

@@ -1,6 +1,7 @@
 """Rows that are read while they are used: the same rows as when loaded, few at a time, checked with their numbers."""
 
 import json
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 
@@ -12,11 +13,11 @@ from hf_vat.data import (
     PAPER_DATASETS,
     DataArguments,
     StreamedEpochs,
+    formats,
     load_text_classification,
     load_texts,
     stream_texts,
 )
-from hf_vat.data import streaming as streaming_module
 from hf_vat.errors import InputError
 
 ROWS = [("007", "good"), ('He said "no",\nand left', "bad"), ("NA", "good"), (" None ", "bad")]
@@ -39,7 +40,8 @@ def write(tmp_path):
 
 
 def load(**arguments):
-    return load_text_classification(DataArguments(**{"streaming": True, "validation_share": 0} | arguments))
+    share = {} if "paper_dataset" in arguments else {"validation_share": 0}
+    return load_text_classification(DataArguments(**{"streaming": True} | share | arguments))
 
 
 def classifier(*names):
@@ -86,7 +88,7 @@ def test_a_folder_of_files_and_its_validation_split(write, tmp_path):
 def test_few_rows_are_read_ahead(monkeypatch, write):
     """What is given out counts, not how long the file is; class names take one pass of their own."""
     path, pulled = write("train.csv", [(f"text {row}", "ab"[row % 2]) for row in range(20_000)]), [0]
-    records = streaming_module.csv_records
+    records = formats._csv_records
 
     def counting(lines, path):
         for record in records(lines, path):
@@ -94,13 +96,78 @@ def test_few_rows_are_read_ahead(monkeypatch, write):
             yield record
 
     train = load(train_file=path)["train"].shuffle(seed=0, buffer_size=100)
-    monkeypatch.setattr(streaming_module, "csv_records", counting)
+    monkeypatch.setattr(formats, "_csv_records", counting)
     texts = [row["text"] for row in islice(train, 50)]
     assert len(set(texts)) == 50 and texts != sorted(texts, key=lambda text: int(text[5:]))
     assert pulled[0] < 1000
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_ids_are_positions_in_a_models_names_only(write, streaming):
+    """Without a model the test file's 0 is no label of a training file that has names."""
+    train = write("train.csv", [("a", "negative"), ("b", "positive")])
+    test = write("test.csv", [("c", "0"), ("d", "1")])
+    with pytest.raises(InputError, match=r"test\.csv: row 1 has the unknown label '0'; known are negative, positive\."):
+        load(train_file=train, test_file=test, streaming=streaming)
+    args = DataArguments(train_file=train, test_file=test, streaming=streaming, validation_share=0)
+    splits = load_text_classification(args, ["positive", "negative"])
+    assert splits["test"]["label"][:] == [0, 1] and [row["label"] for row in splits["train"]] == [1, 0]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_all_splits_have_the_text_column_of_the_training_split(tmp_path, streaming):
+    (tmp_path / "train.csv").write_text("sentence,label\none,x\ntwo,y\n", encoding="utf-8")
+    (tmp_path / "dev.csv").write_text("sentence,text,label\nthree,other,x\n", encoding="utf-8")
+    splits = load(dataset_name=str(tmp_path), streaming=streaming)
+    assert splits["validation"]["text"][:] == ["three"]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_classes_are_looked_for_until_there_are_two(tmp_path, streaming):
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["no", "yes"])})
+    path = str(tmp_path / "train.parquet")
+    Dataset.from_dict({"text": ["a", "b"], "label": [1, 1]}, features=features).to_parquet(path)
+    for names in (None, ["no", "yes"]):
+        args = DataArguments(train_file=path, streaming=streaming, validation_share=0)
+        with pytest.raises(InputError, match="all rows have the label 'yes'"):
+            load_text_classification(args, names)
+
+
+def test_of_a_parquet_file_only_text_and_label_are_read(tmp_path, monkeypatch):
+    path, asked = tmp_path / "train.parquet", []
+    pd.DataFrame({"id": [1, 2], "text": ["a", "b"], "label": ["x", "y"], "page": ["", ""]}).to_parquet(path)
+
+    class Recorded(formats.pq.ParquetFile):
+        def iter_batches(self, size, columns):
+            asked.append(columns)
+            return super().iter_batches(size, columns=columns)
+
+    train = load(train_file=str(path))["train"]
+    monkeypatch.setattr(formats.pq, "ParquetFile", Recorded)
+    assert len(list(train)) == 2
+    assert asked == [["text", "label"]]
+
+
 # Rows that cannot be used
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_columns_of_json_lines_may_come_late(tmp_path, streaming):
+    """The first 150 rows are left out, and do not even have the column."""
+    path = tmp_path / "train.jsonl"
+    rows = [{"text": f"text {row}"} | ({"label": "xy"[row % 2]} if row >= 150 else {}) for row in range(160)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    train = load(train_file=str(path), drop_empty=True, streaming=streaming)["train"]
+    assert [row["text"] for row in train] == [f"text {row}" for row in range(150, 160)]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_rows_that_are_left_out_are_counted(write, streaming, caplog):
+    rows = [*ROWS, ("  ", "good"), ("fine", None)]
+    list(load(train_file=write("train.csv", rows), drop_empty=True, streaming=streaming)["train"])
+    assert "train.csv: rows without a text or a label, left out: 2" in caplog.text
+    with pytest.raises(InputError, match="no row has both a text and a label"):
+        load(train_file=write("train.csv", [("", "good"), ("bad", None)]), drop_empty=True, streaming=streaming)
 
 
 def test_c68_a_row_without_a_text_or_label_is_named_or_left_out(write):
@@ -124,7 +191,8 @@ def test_c68_a_row_without_a_text_or_label_is_named_or_left_out(write):
         ("train.csv", "text,label\n" + "".join(f"a,id{row}\n" for row in range(1001)), "more than 1,000 different.*row 1001"),
         ("train.jsonl", '{"text": "a", "label": 1}\n{"text": \n', r"train\.jsonl, line 2"),
         ("train.jsonl", '[{"text": "a", "label": 1}]', "JSON array has to be read as a whole"),
-        ("train.parquet", "PAR", "cannot be read after row 0"),
+        ("train.jsonl", '\n \n[\n{"text": "a", "label": 1}]', "JSON array has to be read as a whole"),
+        ("train.parquet", "PAR", "not a Parquet file"),
     ],
 )  # fmt: skip
 def test_c74_what_cannot_be_read_is_named(tmp_path, name, content, message):
@@ -140,7 +208,7 @@ def test_c74_what_cannot_be_read_is_named(tmp_path, name, content, message):
 def test_encodings(tmp_path):
     path = tmp_path / "train.csv"
     path.write_bytes("text,label\nfine,x\nüber,y\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"row \d is not utf-8.*--encoding latin-1"):
+    with pytest.raises(InputError, match=r"byte 18 \(counted from 0\) is not utf-8.*--encoding latin-1"):
         load(train_file=str(path))
     assert [row["text"] for row in load(train_file=str(path), encoding="latin-1")["train"]] == ["fine", "über"]
     with pytest.raises(InputError, match="Encoding 'utf-9' is unknown"):
@@ -156,6 +224,10 @@ def test_encodings(tmp_path):
         ({"train_file": "x.csv", "max_train_samples": 5}, "--max_train_samples .* cannot be used with --streaming"),
         ({"train_file": "/no/where/x.csv"}, "no folder /no/where"),
         ({"test_file": "x.csv"}, "no training split, only test"),
+        (
+            {"train_file": "x.csv", "validation_share": 0.2},
+            "--validation_share is 0.2, but nothing is held out from a stream",
+        ),
     ],
 )
 def test_what_cannot_be_streamed_is_refused(arguments, message):
@@ -201,6 +273,7 @@ def test_a_data_set_of_the_papers_is_explained_with_the_classes_of_the_model(tre
         ({"train_file": "x.csv", "data_dir": "y"}, "--data_dir is the folder of a --paper_dataset"),
         ({"paper_dataset": "trec", "label_column": "fine"}, "--label_column is not for --paper_dataset"),
         ({"paper_dataset": "trec", "drop_empty": True}, "--drop_empty is not for --paper_dataset"),
+        ({"paper_dataset": "trec", "validation_share": 0.2}, "--validation_share is not for --paper_dataset"),
         ({"paper_dataset": "trec", "dataset_revision": "main"}, "--dataset_revision is not for --paper_dataset"),
         ({"paper_dataset": "trec", "data_dir": "/no/where"}, "no folder /no/where"),
     ],
@@ -209,6 +282,21 @@ def test_a_data_set_of_the_papers_is_explained_with_the_classes_of_the_model(tre
 def test_arguments_that_do_not_go_with_a_paper_are_refused(arguments, message, streaming):
     with pytest.raises(InputError, match=message):
         load(**arguments, streaming=streaming)
+
+
+def test_each_split_is_counted_once(trec, caplog):
+    caplog.set_level("INFO", "hf_vat")
+    load(**trec, streaming=False)
+    counted = [record.message for record in caplog.records if " rows (" in record.message]
+    assert [message.partition(":")[0] for message in counted] == ["train", "validation", "test"]
+    assert counted[0].startswith("train: 12 rows (abbreviation 2, entity 2, description 2")
+
+
+def test_too_few_rows_for_a_streamed_validation_split(trec, tmp_path):
+    (tmp_path / "validation.csv").unlink()
+    (tmp_path / "train.csv").write_text("text,label\nwho?,human\nwhere?,location\n", encoding="utf-8")
+    with pytest.raises(InputError, match="falls to validation: there are too few"):
+        load(**trec)
 
 
 def test_help_names_every_data_set_of_the_papers():
@@ -231,8 +319,30 @@ def test_texts_come_with_the_models_class_ids_or_without(write, tmp_path):
     bare.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("one", None, "three")), encoding="utf-8")
     rows = stream_texts(DataArguments(test_file=str(bare), streaming=True), classifier("good", "bad"))
     assert list(rows) == [("one", None), ("", None), ("three", None)]
+    bare.write_text('{"text": "one"}\n{"text": ["two"]}\n{"text": "half \\ud83d"}\n', encoding="utf-8")
+    for streaming in (False, True):
+        with pytest.raises(InputError, match=r"bare\.jsonl: row 2 of column 'text' is \['two'\]"):
+            read = stream_texts if streaming else partial(load_texts, labelled=False)
+            list(read(DataArguments(test_file=str(bare), streaming=streaming), classifier("good", "bad")))
     with pytest.raises(InputError, match="leave --streaming out"):
         load_texts(DataArguments(test_file=path, streaming=True), classifier("good", "bad"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "neither were given"),
+        ({"test_file": "x.csv", "dataset_name": "y"}, "both were given"),
+        ({"test_file": "x.csv", "max_eval_samples": 0}, "--max_eval_samples is 0; it must be at least 1"),
+        ({"test_file": "x.csv", "max_eval_samples": -1}, "--max_eval_samples is -1"),
+        ({"test_file": "x.csv", "data_dir": "y"}, "--data_dir is the folder of a --paper_dataset"),
+        ({"test_file": "x.csv", "text_column": "label"}, "must differ"),
+        ({"paper_dataset": "trec", "label_column": "fine"}, "--label_column is not for --paper_dataset"),
+    ],
+)
+def test_arguments_for_texts_are_checked(arguments, message):
+    with pytest.raises(InputError, match=message):
+        stream_texts(DataArguments(**arguments, streaming=True), classifier("good", "bad"))
 
 
 # Epochs of a fixed size

@@ -98,6 +98,51 @@ def test_another_call_is_refused_and_the_file_left_alone(stub, stub_tokenizer, t
     assert path.read_bytes() == before
 
 
+RANDOM = {"model": "stub", "method": "random", "settings": {"seed": 0}}
+
+
+def test_texts_that_are_streamed_may_be_words(stub, stub_tokenizer, tmp_path):
+    store = Store(tmp_path / "random.jsonl", stub, None, RANDOM)
+    rows = [(text, None) for text in TEXTS]
+    assert explain(stub, stub_tokenizer, TEXTS[:6], "random", save_to=store)[5].words == ["pre", "split"]
+    assert store.finished == 6
+    again, left = Store(tmp_path / "random.jsonl", stub, None, RANDOM), iter(rows)
+    again.skip_finished(left)
+    assert again.finished == 6 and list(left) == rows[6:]
+    for other in (["pre", "splits"], ["pre split"]):
+        with pytest.raises(InputError, match=r"other texts, .* in row 6"):
+            Store(tmp_path / "random.jsonl", stub, None, RANDOM).skip_finished(iter([*rows[:5], (other, None)]))
+
+
+def test_a_streamed_and_an_unstreamed_call_name_each_other(stub, stub_tokenizer, tmp_path):
+    explain(stub, stub_tokenizer, TEXTS, "random", save_to=tmp_path / "whole.jsonl")
+    with pytest.raises(InputError, match=r"texts \(7 there, streamed here\)"):
+        Store(tmp_path / "whole.jsonl", stub, None, RANDOM).skip_finished(iter([]))
+    store = Store(tmp_path / "streamed.jsonl", stub, None, RANDOM)
+    explain(stub, stub_tokenizer, TEXTS, "random", save_to=store)
+    with pytest.raises(InputError, match=r"texts \(streamed there, 7 here\)"):
+        explain(stub, stub_tokenizer, TEXTS, "random", save_to=tmp_path / "streamed.jsonl")
+
+
+@pytest.mark.parametrize("damage", [b"{}", b"[1]", b'{"text": "very', b"\xff", b"7"])
+def test_a_damaged_line_is_named_and_the_file_left_alone(stub, stub_tokenizer, tmp_path, damage):
+    path, streamed = tmp_path / "random.jsonl", tmp_path / "streamed.jsonl"
+    explain(stub, stub_tokenizer, TEXTS, "random", save_to=path)
+    explain(stub, stub_tokenizer, TEXTS, "random", save_to=Store(streamed, stub, None, RANDOM))
+    for file in (path, streamed):
+        lines = file.read_bytes().splitlines()
+        file.write_bytes(b"\n".join([*lines[:3], damage, *lines[4:], b""]))
+    before = path.read_bytes(), streamed.read_bytes()
+    for call in (
+        lambda: load_explanations(path),
+        lambda: explain(stub, stub_tokenizer, TEXTS, "random", save_to=path),
+        lambda: Store(streamed, stub, None, RANDOM).skip_finished((text, None) for text in TEXTS),
+    ):
+        with pytest.raises(InputError, match=r"jsonl: line 4 is no explanation .*damaged"):
+            call()
+    assert (path.read_bytes(), streamed.read_bytes()) == before
+
+
 def test_other_weights_under_the_same_name_are_refused(stub, stub_tokenizer, tmp_path):
     path = tmp_path / "occlusion.jsonl"
     explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)

@@ -18,7 +18,8 @@ from hf_vat.cli import load_classifier
 from hf_vat.commands import explain as explain_command
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.explanations import explain, load_explanations
+from hf_vat.explanations import explain, explainers, load_explanations
+from hf_vat.explanations.store import Store
 from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, train_classifier
 from hf_vat.training.run import claim_output_dir
 
@@ -123,6 +124,8 @@ def test_a_run_of_a_version_without_the_option_goes_on(arguments, tmp_path):
     path.write_text(json.dumps(settings))
     checkpoint = claim_output_dir(*arguments(**loaded, resume_from_checkpoint="last"))
     assert checkpoint == str(tmp_path / "run" / "checkpoint-2")
+    with pytest.raises(InputError, match=r"holds another run \(data.streaming was False and is True\)"):
+        claim_output_dir(*arguments(max_steps=2, resume_from_checkpoint="last"))
 
 
 def test_the_seed_decides_the_order(arguments, tmp_path):
@@ -146,6 +149,7 @@ def test_a_row_that_cannot_be_used_is_named_while_training(arguments, tmp_path):
         ({"max_steps": -1}, "--max_steps"),
         ({"model": {"word_encoder": "lstm"}}, "--word_encoder counts the words of all training texts"),
         ({"dataloader_num_workers": 2}, "dataloader_num_workers is 2"),
+        ({"train_sampling_strategy": "group_by_length"}, "--train_sampling_strategy group_by_length needs all rows"),
         ({"eval_strategy": "epoch"}, r"no validation data .*Give --validation_file, or --eval_strategy no"),
     ],
 )
@@ -166,6 +170,84 @@ def test_the_trainer_takes_any_stream(make_model, make_dataset, tokenizer, tmp_p
         trainer.train()
         phases = {record["step"]: record["phase"] for record in trainer.state.log_history if "loss" in record}
         assert [phases[step] for step in range(1, 7)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
+
+
+@pytest.mark.parametrize(("steps", "epochs", "warned"), [(9, 4, True), (2, 4, True), (10, 4, False), (10, 2.5, False)])
+def test_epochs_that_get_no_steps_are_named(make_model, make_dataset, tmp_path, caplog, steps, epochs, warned):
+    args = VATTrainingArguments(str(tmp_path), max_steps=steps, num_train_epochs=epochs, use_cpu=True, report_to="none")
+    VATTrainer(make_model(), args, train_dataset=make_dataset(10).to_iterable_dataset())
+    assert ("leave none to the other" in caplog.text) == warned
+    if steps == 9:
+        assert "9 steps make 3 epochs of 3 steps and leave none to the other 1 of num_train_epochs" in caplog.text
+        assert "12 steps would do for all" in caplog.text
+
+
+class Sized(torch.utils.data.IterableDataset):
+    """A stream of torch that knows its length."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+@pytest.fixture
+def make_trainer(make_model, tokenizer, tmp_path):
+    def make(train, evaluated=None, **training):
+        defaults = {"per_device_train_batch_size": 4, "save_strategy": "no", "logging_steps": 1, "disable_tqdm": True}
+        settings = defaults | {"use_cpu": True, "report_to": "none", "start_epochs": 1} | training
+        args = VATTrainingArguments(str(tmp_path / "run"), **settings)
+        return VATTrainer(make_model(), args, DataCollatorWithPadding(tokenizer), train, evaluated)
+
+    return make
+
+
+def test_a_stream_with_a_length_has_epochs_of_that_length(make_trainer, make_dataset):
+    rows = list(make_dataset(10).remove_columns("text"))
+    trainer = make_trainer(Sized(rows), num_train_epochs=3)
+    trainer.train()
+    phases = [record["phase"] for record in trainer.state.log_history if "loss" in record]
+    assert [phases[step] for step in (0, 2, 3, 5, 6, 8)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
+    assert trainer.state.global_step == 9
+
+
+def test_each_process_reads_a_stream_for_itself(make_trainer, make_dataset):
+    """Batches that one process collects for the others cannot be put together: their lengths differ."""
+    trainer = make_trainer(make_dataset(10).to_iterable_dataset(), max_steps=3)
+    assert trainer.accelerator.dispatch_batches is False
+    assert make_trainer(make_dataset(10)).accelerator.dispatch_batches is None
+
+
+@pytest.mark.parametrize("position", [0, 39])  # among the rows of the attention probe, and after them
+@pytest.mark.parametrize("label", [2, -1, "good"])
+def test_c11_a_label_outside_the_classes_is_named_when_it_is_read(make_trainer, make_dataset, position, label):
+    rows = list(make_dataset(40).remove_columns("text"))
+    rows[position]["label"] = label
+    with pytest.raises(
+        InputError, match=rf"the label {label!r} in row {position} of the stream, column 'label'; .* 0 to 1"
+    ):
+        make_trainer(Sized(rows), num_train_epochs=1).train()
+
+
+def test_a_stream_without_labels_is_refused(make_trainer, make_dataset):
+    stream = make_dataset(10).remove_columns(["text", "label"]).to_iterable_dataset()
+    with pytest.raises(
+        InputError, match=r"training set has no column 'labels' or 'label'; its columns are \['input_ids'"
+    ):
+        make_trainer(stream, max_steps=3)
+
+
+def test_a_stream_is_no_evaluation_set(make_trainer, make_dataset):
+    rows, stream = make_dataset(10), make_dataset(10).to_iterable_dataset()
+    for evaluated in (stream, {"dev": stream}, Sized(list(rows))):
+        with pytest.raises(InputError, match=r"evaluation set is a stream.* Dataset\.from_list"):
+            make_trainer(rows, evaluated=evaluated)
+    with pytest.raises(InputError, match="evaluation set is a stream"):
+        make_trainer(rows).evaluate(stream)
 
 
 # Explaining
@@ -215,6 +297,29 @@ def test_streamed_explanations_are_those_of_one_call_and_go_on(explained, tmp_pa
     assert path.read_bytes().startswith(b"".join(lines[:20]))
 
 
+def test_an_interruption_loses_what_is_in_the_making_only(explained, tmp_path, monkeypatch, capsys):
+    """A costly method writes several times in each call of `explain`; here 4 texts of 3 words, 4 inputs each, at a time."""
+    monkeypatch.setattr(explainers, "_WINDOW", 16)
+    append, times = Store.append, []
+
+    def interrupted(store, explanations):
+        append(store, explanations)
+        times.append(len(explanations))
+        if len(times) == 6:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "out.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            explained("--method", "occlusion")
+    assert str(stopped.value) == f"Stopped: 24 explanations are in {path}; the same call goes on."
+    assert times == [4] * 6 and len(load_explanations(path)) == 24
+    assert "occlusion: 100%" in capsys.readouterr().err, "a slow method shows how far it is"
+    assert "Explanations: 40 in" in explained("--method", "occlusion")
+    assert [explanation.text for explanation in load_explanations(path)] == [text for text, _ in TEXTS]
+
+
 def test_a_file_of_another_call_or_of_other_texts_is_left_alone(explained, tmp_path):
     explained("--max_eval_samples", "20")
     content = (tmp_path / "out.jsonl").read_bytes()
@@ -225,6 +330,8 @@ def test_a_file_of_another_call_or_of_other_texts_is_left_alone(explained, tmp_p
     (tmp_path / "other.csv").write_text(other)
     with pytest.raises(InputError, match=r"other texts, .* in row 11\b"):
         explained(file="other.csv")
+    with pytest.raises(InputError, match="more explanations than there are rows to explain, 12"):
+        explained("--max_eval_samples", "12")
     assert (tmp_path / "out.jsonl").read_bytes() == content
     (tmp_path / "out.jsonl").write_text("my notes\n")
     with pytest.raises(InputError, match="no file of explanations"):

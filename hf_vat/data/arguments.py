@@ -1,0 +1,125 @@
+"""Where texts and labels come from, as command lines say it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hf_vat.errors import InputError
+
+LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl or .parquet)"
+
+
+@dataclass
+class DataArguments:
+    """Where the texts and labels come from: `dataset_name`, `paper_dataset`, or files. For `HfArgumentParser`."""
+
+    dataset_name: str | None = field(
+        default=None,
+        metadata={"help": "Data set on the Hub, or a local folder with files such as train.csv, dev.csv, test.csv."},
+    )
+    dataset_config_name: str | None = field(
+        default=None, metadata={"help": "Configuration of the data set on the Hub, e.g. 'sst2' of 'nyu-mll/glue'."}
+    )
+    dataset_revision: str | None = field(
+        default=None,
+        metadata={"help": "Branch, tag or commit of the data set on the Hub; pin it for exact repetition."},
+    )
+    paper_dataset: str | None = field(
+        default=None,
+        metadata={
+            "help": "Data set of the papers, with their splits and classes: imdb, sst1, sst2, yelp, ag_news, trec, subj, "
+            "twitter, 20news_1 or 20news_2."
+        },
+    )
+    data_dir: str | None = field(
+        default=None,
+        metadata={"help": "Folder with the train, validation and test file of --paper_dataset, in place of the Hub."},
+    )
+    train_file: str | None = field(
+        default=None, metadata={"help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), or .parquet."}
+    )
+    validation_file: str | None = field(
+        default=None, metadata={"help": "Validation data; if there is none, a share of the training data is held out."}
+    )
+    test_file: str | None = field(default=None, metadata={"help": "Test data."})
+    text_column: str | None = field(
+        default=None,
+        metadata={
+            "help": "Column with the texts. Default: 'text'; if there is no such column, the only one beside the label "
+            "that holds words."
+        },
+    )
+    label_column: str = field(default="label", metadata={"help": "Column with the class names or class ids."})
+    encoding: str = field(default="utf-8", metadata={"help": "Encoding of CSV, TSV and JSON files, e.g. 'latin-1'."})
+    drop_empty: bool = field(
+        default=False, metadata={"help": "Leave out rows without a text or a label, which are an error otherwise."}
+    )
+    validation_share: float = field(
+        default=0.1,
+        metadata={
+            "help": "Share of each class of the training data to hold out if there is no validation data; 0: none."
+        },
+    )
+    split_seed: int = field(default=42, metadata={"help": "Seed for the held-out rows and for the samples."})
+    max_train_samples: int | None = field(
+        default=None, metadata={"help": "Train on a random sample of at most this many rows."}
+    )
+    max_eval_samples: int | None = field(
+        default=None, metadata={"help": "Use a random sample of at most this many rows of validation and of test data."}
+    )
+    streaming: bool = field(
+        default=False,
+        metadata={
+            "help": "Read the rows to train on, or to explain, while they are used, in constant memory; for files and "
+            "--paper_dataset. Validation and test data of a training run are read whole."
+        },
+    )
+
+
+def check_arguments(args: DataArguments) -> None:
+    """Refuse arguments that contradict each other.
+
+    Raises:
+        InputError: if they do, or a number is out of range.
+    """
+    files = any([args.train_file, args.validation_file, args.test_file])
+    given = [args.dataset_name is not None, args.paper_dataset is not None, files]
+    if sum(given) != 1:
+        found = {0: "neither", 2: "both"}.get(sum(given), "all")
+        raise InputError(f"Give either --dataset_name, --paper_dataset or {LOCAL_FILES}; {found} were given.")
+    if args.data_dir is not None and args.paper_dataset is None:
+        raise InputError("--data_dir is the folder of a --paper_dataset; for other folders use --dataset_name.")
+    own = [name for name, value in vars(args).items() if name in _NOT_OF_PAPERS and value != _NOT_OF_PAPERS[name]]
+    if args.paper_dataset is not None and own:
+        raise InputError(
+            f"--{own[0]} is not for --paper_dataset, whose columns and splits are the papers'; leave it out."
+        )
+    if args.streaming and args.max_train_samples is not None:
+        raise InputError(
+            "--max_train_samples draws from all rows, so it cannot be used with --streaming; --max_steps says how many "
+            "batches to train on."
+        )
+    default_share = DataArguments.__dataclass_fields__["validation_share"].default
+    if args.streaming and args.validation_share not in (0, default_share):
+        raise InputError(
+            f"--validation_share is {args.validation_share}, but nothing is held out from a stream: give --validation_file, "
+            "or leave --streaming out."
+        )
+    if (args.dataset_config_name or args.dataset_revision) and (files or Path(args.dataset_name).expanduser().is_dir()):
+        raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
+    if args.text_column == args.label_column:
+        raise InputError(f"--text_column and --label_column are both {args.label_column!r}; they must differ.")
+    if not 0 <= args.validation_share < 1:
+        raise InputError(f"--validation_share is {args.validation_share}; it must be at least 0 and below 1.")
+    for option in ("max_train_samples", "max_eval_samples"):
+        limit = getattr(args, option)
+        if limit is not None and limit < 1:
+            raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
+
+
+_NOT_OF_PAPERS = {
+    name: DataArguments.__dataclass_fields__[name].default
+    for name in (
+        *("dataset_config_name", "dataset_revision", "text_column", "label_column", "encoding", "drop_empty"),
+        "validation_share",
+    )
+}

@@ -1,0 +1,133 @@
+"""Splits in memory: encoded with one label map, held out, drawn from, counted."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from datasets import Dataset, DatasetDict, IterableDataset
+
+from hf_vat.errors import InputError
+
+from .arguments import DataArguments
+from .files import Source
+from .formats import listed
+from .labels import (
+    Row,
+    encode_row,
+    features_of,
+    find_text_column,
+    incomplete_rows,
+    label_ids,
+    sorted_names,
+    source_rows,
+    whole_numbers,
+)
+
+logger = logging.getLogger(__name__)
+
+DROP_EMPTY = "Fill them in, or leave them out with --drop_empty."
+NO_ROW = "no row has both a text and a label."
+
+
+def encode_sources(
+    sources: dict[str, Source], args: DataArguments, names: Sequence[str] | None, positions: bool
+) -> DatasetDict:
+    """Splits with columns `text` and `label`, with a share of "train" as "validation" if there is none.
+
+    Args:
+        names: the classes; by default those of the split "train".
+        positions: whether 0, 1, … in a file are positions in `names`.
+
+    Raises:
+        InputError: if a row cannot be used, or there is nothing to take names from.
+    """
+    if names is None and "train" not in sources:
+        raise InputError(
+            f"There is no training split to take the class names from, only {listed(sources)}. Give a training split, "
+            "or the class names of the model."
+        )
+    text_column = find_text_column(next(iter(sources.values())), args)
+    rows = {split: _complete_rows(source, text_column, args) for split, source in sources.items()}
+    if names is None:
+        names = sources["train"].class_names or sorted_names({row.label for row in rows["train"]})
+    names, ids = list(names), label_ids(names, positions)
+    splits = DatasetDict({split: _encode(sources[split].origin, rows[split], names, ids) for split in rows})
+    if "train" in splits:
+        check_classes(sources["train"].origin, splits["train"])
+        if "validation" not in splits and args.validation_share > 0:
+            train, validation = _hold_out(splits["train"], args.validation_share, args.split_seed)
+            splits = DatasetDict({**splits, "train": train, "validation": validation})
+    return splits
+
+
+def check_classes(origin: str, train: Dataset) -> None:
+    """Refuse training data of a single class."""
+    labels = set(train["label"][:])
+    if len(labels) < 2:
+        raise InputError(one_class(origin, train.features["label"].int2str(labels.pop())))
+
+
+def one_class(origin: str, name: str) -> str:
+    return (
+        f"{origin}: all rows have the label {name!r}. A classifier needs at least two classes in the training data; check "
+        "the file and --label_column."
+    )
+
+
+def sampled(splits: Mapping[str, Dataset | IterableDataset], args: DataArguments) -> dict:
+    """The splits, of which those in memory are cut to random samples of the wanted sizes and counted in the log."""
+    results = dict(splits)
+    for split, rows in splits.items():
+        if isinstance(rows, IterableDataset):
+            continue
+        limit = args.max_train_samples if split == "train" else args.max_eval_samples
+        if limit is not None and limit < len(rows):
+            rows = rows.shuffle(seed=args.split_seed).select(range(limit))  # files are often sorted by label
+        results[split], counts = rows, Counter(rows["label"][:])
+        described = ", ".join(f"{name} {counts[label]}" for label, name in enumerate(rows.features["label"].names))
+        logger.info("%s: %d rows (%s)", split, len(rows), described)
+    return results
+
+
+def _complete_rows(source: Source, text_column: str, args: DataArguments) -> list[Row]:
+    rows, incomplete = [], []
+    for row in source_rows(source, text_column, args.label_column):
+        missing = row.missing(text_column, args.label_column)
+        if missing:
+            incomplete.append(missing)
+        else:
+            rows.append(row)
+    if incomplete and not args.drop_empty:
+        raise InputError(incomplete_rows(source.origin, incomplete, DROP_EMPTY))
+    if incomplete:
+        logger.warning("%s: rows without a text or a label, left out: %d", source.origin, len(incomplete))
+    if not rows:
+        raise InputError(f"{source.origin}: {NO_ROW}")
+    return rows if source.class_names else whole_numbers(source.origin, rows)
+
+
+def _encode(origin: str, rows: list[Row], names: list[str], ids: dict[str, int]) -> Dataset:
+    encoded = [encode_row(origin, row, names, ids) for row in rows]
+    columns = {column: [row[column] for row in encoded] for column in ("text", "label")}
+    return Dataset.from_dict(columns, features=features_of(names))
+
+
+def _hold_out(train: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
+    """Draw a share of each class, but at least one row and never all.
+
+    `Dataset.train_test_split` refuses small files and classes with a single row.
+    """
+    generator = np.random.default_rng(seed)
+    labels = np.array(train["label"])
+    held_out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        count = min(max(1, round(share * len(rows))), len(rows) - 1)
+        held_out[generator.permutation(rows)[:count]] = True
+    if not held_out.any():
+        raise InputError(
+            "Each class has only one training row, so none can be held out for validation. Give a validation split, or "
+            "--validation_share 0."
+        )
+    return train.select(np.flatnonzero(~held_out)), train.select(np.flatnonzero(held_out))
