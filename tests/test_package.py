@@ -46,8 +46,12 @@ def test_public_names_are_these():
     assert sorted(hf_vat.__all__) == [
         "BertForVATClassification",
         "BertVATConfig",
+        "BertVMaskConfig",
+        "BertWithVMask",
         "EncoderForVATClassification",
         "EncoderVATConfig",
+        "EncoderVMaskConfig",
+        "EncoderWithVMask",
         "Explanation",
         "Faithfulness",
         "InputError",

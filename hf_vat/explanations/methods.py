@@ -68,13 +68,10 @@ def _attention(analysis: Analysis) -> list[WordScores]:
 
 
 def _mask(analysis: Analysis) -> list[WordScores]:
-    results = []
-    for text, values in zip(analysis.texts, analysis.token_values, strict=True):
-        totals, tokens = text.word_scores(values), text.word_scores([1.0] * len(values))
-        results.append(
-            WordScores([total / count if count else 0.0 for total, count in zip(totals, tokens, strict=True)])
-        )
-    return results
+    return [
+        WordScores(text.word_averages(values))
+        for text, values in zip(analysis.texts, analysis.token_values, strict=True)
+    ]
 
 
 def _random(analysis: Analysis) -> list[WordScores]:

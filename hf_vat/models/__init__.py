@@ -4,22 +4,22 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_vat import BertVATConfig, EncoderVATConfig
+from .configuration_vmask import BertVMaskConfig, EncoderVMaskConfig
 from .configuration_word_encoder import WordEncoderConfig
 from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
 from .modeling_vat import BertForVATClassification, EncoderForVATClassification, VATClassifierOutput
+from .modeling_vmask import BertWithVMask, EncoderWithVMask
 from .modeling_word_encoder import WordEncoderModel
 
 # `register` makes the installed package win over code in a model folder; `register_for_auto_class` ships that code.
-AutoConfig.register(BertVATConfig.model_type, BertVATConfig)
-AutoConfig.register(EncoderVATConfig.model_type, EncoderVATConfig)
-AutoConfig.register(WordEncoderConfig.model_type, WordEncoderConfig)
-AutoModelForSequenceClassification.register(BertVATConfig, BertForVATClassification)
-AutoModelForSequenceClassification.register(EncoderVATConfig, EncoderForVATClassification)
-AutoModel.register(WordEncoderConfig, WordEncoderModel)
-for config in (BertVATConfig, EncoderVATConfig, WordEncoderConfig):
-    config.register_for_auto_class()
-for model in (BertForVATClassification, EncoderForVATClassification):
+for model in (BertForVATClassification, EncoderForVATClassification, BertWithVMask, EncoderWithVMask):
+    AutoConfig.register(model.config_class.model_type, model.config_class)
+    AutoModelForSequenceClassification.register(model.config_class, model)
+    model.config_class.register_for_auto_class()
     model.register_for_auto_class("AutoModelForSequenceClassification")
+AutoConfig.register(WordEncoderConfig.model_type, WordEncoderConfig)
+AutoModel.register(WordEncoderConfig, WordEncoderModel)
+WordEncoderConfig.register_for_auto_class()
 WordEncoderModel.register_for_auto_class("AutoModel")
 PIPELINE_REGISTRY.register_pipeline(
     TASK, ExplainedTextClassificationPipeline, pt_model=AutoModelForSequenceClassification, type="text"
@@ -28,8 +28,12 @@ PIPELINE_REGISTRY.register_pipeline(
 __all__ = [
     "BertForVATClassification",
     "BertVATConfig",
+    "BertVMaskConfig",
+    "BertWithVMask",
     "EncoderForVATClassification",
     "EncoderVATConfig",
+    "EncoderVMaskConfig",
+    "EncoderWithVMask",
     "ExplainedTextClassificationPipeline",
     "VATClassifierOutput",
     "WordEncoderConfig",

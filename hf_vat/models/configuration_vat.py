@@ -133,12 +133,13 @@ class BertVATConfig(VATSettings, BertConfig):
     """
 
     model_type = "bert_vat"
+    builds_on: ClassVar[tuple[str, ...]] = (BertConfig.model_type,)
 
     @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
         config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
-        # A plain BERT checkpoint is what we build on; its model_type would hide ours.
-        if config_dict.get("model_type") == BertConfig.model_type:
+        # A checkpoint that we build on, such as a plain BERT, has a model_type that would hide ours.
+        if config_dict.get("model_type") in cls.builds_on:
             config_dict.pop("model_type")
         return config_dict, kwargs
 
@@ -166,6 +167,7 @@ class EncoderVATConfig(VATSettings):
     """
 
     model_type = "encoder_vat"
+    builds_on: ClassVar[tuple[str, ...]] = ()
     sub_configs: ClassVar[dict] = {"encoder": AutoConfig}
 
     encoder: PreTrainedConfig | dict | None = None
@@ -181,12 +183,13 @@ class EncoderVATConfig(VATSettings):
     @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
         config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
+        if config_dict.get("model_type") in cls.builds_on:
+            config_dict.pop("model_type")
         # transformers would only warn, and then build a new BERT with random weights.
         if config_dict.get("model_type", cls.model_type) != cls.model_type:
             raise ValueError(
                 f"{pretrained_model_name_or_path} holds a model of type {config_dict['model_type']!r}, not "
-                f"{cls.model_type!r}; to put VAT on top of an encoder use "
-                "EncoderForVATClassification.from_encoder_pretrained."
+                f"{cls.model_type!r}; to begin with an encoder use from_encoder_pretrained of the model's class."
             )
         return config_dict, kwargs
 

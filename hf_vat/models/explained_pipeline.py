@@ -1,4 +1,4 @@
-"""The pipeline "text-classification-explained": a prediction and the attention of each word, from one forward pass."""
+"""The pipeline "text-classification-explained": a prediction and the attention, or mask, of each word, from one pass."""
 
 import torch
 from transformers import Pipeline
@@ -26,7 +26,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
     ```
 
     The model must return `token_importance`, as models of hf_vat with `pooling="attention"` do (the attention of VAT,
-    Zhou et al., Findings of ACL 2021). It is put into eval mode. Such models are saved together with this pipeline, so
+    Zhou et al., Findings of ACL 2021), or `token_mask`, as those with a word mask do (VMASK, Chen and Ji, EMNLP 2020);
+    of both the attention is shown. It is put into eval mode. Such models are saved together with this pipeline, so
     that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
     """
 
@@ -60,14 +61,16 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
               - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
               - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
-                sum to at most 1, and to 1 where every token belongs to a word. It does not depend on the class;
+                sum to at most 1, and to 1 where every token belongs to a word. Without attention the word's mask, from
+                0 to 1, averaged over its tokens. Neither depends on the class;
               - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
 
             If `top_k` is given, each text has a list of such dicts, one per class, as in the stock
             text-classification pipeline; the words are the same in each.
 
         Raises:
-            ValueError: for an input that is not a text, a `top_k` below 1, or a model without `token_importance`.
+            ValueError: for an input that is not a text, a `top_k` below 1, or a model with neither `token_importance`
+                nor `token_mask`.
         """
         if isinstance(inputs, list) and not inputs:
             return []  # the base class looks at the first one
@@ -110,24 +113,27 @@ class ExplainedTextClassificationPipeline(Pipeline):
         order = (1 - model_inputs["attention_mask"]).argsort(dim=1, stable=True)  # [B, T]
         model_inputs = {name: tensor.gather(1, order) for name, tensor in model_inputs.items()}
         output = self.model(**model_inputs)
-        importance = getattr(output, "token_importance", None)
-        if importance is None:
+        names = [name for name in ("token_importance", "token_mask") if getattr(output, name, None) is not None]
+        if not names:
             raise ValueError(
-                f"{type(self.model).__name__} returns no token_importance, so there is nothing to explain with; use a "
-                'hf_vat model with pooling="attention", or hf_vat.explain(model, tokenizer, texts, '
-                'method="occlusion"), which works with any classifier.'
+                f"{type(self.model).__name__} returns no token_importance and no token_mask, so there is nothing to "
+                'explain with; use a hf_vat model with pooling="attention" or a word mask, or hf_vat.explain(model, '
+                'tokenizer, texts, method="occlusion"), which works with any classifier.'
             )
         return {
             "logits": output.logits,  # [B, C]
-            "token_importance": importance,  # [B, T]
+            names[0]: output[names[0]],  # [B, T]
             "attention_mask": model_inputs["attention_mask"],  # [B, T]
             "encoded": encoded,
         }
 
     def postprocess(self, outputs, top_k=_NOT_GIVEN):
         encoded = outputs["encoded"]
-        padding_removed = outputs["token_importance"][0][outputs["attention_mask"][0].bool()]
-        scores = encoded.word_scores(padding_removed.tolist())
+        attended = outputs["attention_mask"][0].bool()
+        if "token_importance" in outputs:
+            scores = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
+        else:
+            scores = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
         probabilities = outputs["logits"][0].double().softmax(-1).tolist()
         results = [
             {

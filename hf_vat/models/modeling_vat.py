@@ -32,15 +32,23 @@ class VATClassifierOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, returned when `labels` is given):
-            mean(cross_entropy) + β · mean(compression) over the texts with a label.
+            mean(cross_entropy) + β · mean(compression) + mask_beta · mean(mask_compression) over the texts with a label,
+            as far as the loss has these terms.
         logits (`torch.FloatTensor` of shape `(batch_size, num_labels)`):
             Scores before the softmax, of the head that `config.predict_from` names.
         cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
             Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100.
         compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
             Divergence of q(z|R) from the prior in nats, an upper bound on I(Z; R); 0 for the label -100.
+        mask_compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
+            What the word mask keeps of a text, in nats, at least 0, reduced over its content tokens as
+            `config.mask_reduction` says: for VMASK the divergence of the mask from fair coins, log 2 − entropy, so at most
+            log 2 for a token; for IBA the divergence from pure noise. 0 for the label -100.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
+        token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):
+            How much of each token gets through, float32 in [0, 1]: VMASK's probability, L2X's weight, IBA's λ. Exactly 0
+            on special tokens and padding, which have no score, though the encoder sees them unmasked.
         pooler_output (`torch.FloatTensor` of shape `(batch_size, hidden_size)`):
             Text vector R, which the learner's head and the compressor read.
         hidden_states (`tuple(torch.FloatTensor)`, returned when `output_hidden_states=True`):
@@ -53,7 +61,9 @@ class VATClassifierOutput(ModelOutput):
     logits: torch.FloatTensor | None = None
     cross_entropy: torch.FloatTensor | None = None
     compression: torch.FloatTensor | None = None
+    mask_compression: torch.FloatTensor | None = None
     token_importance: torch.FloatTensor | None = None
+    token_mask: torch.FloatTensor | None = None
     pooler_output: torch.FloatTensor | None = None
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
@@ -85,6 +95,7 @@ class VATClassifier:
         hidden, labels = config.hidden_size, config.num_labels
         compresses = config.bottleneck == "gaussian"
         latent = config.latent_size or hidden
+        self.word_mask = None  # see modeling_vmask.py
         self.attention = (
             AdditiveAttention(hidden, config.attention_size or hidden) if config.pooling == "attention" else None
         )
@@ -132,13 +143,14 @@ class VATClassifier:
         return (model, info) if wants_info else model
 
     def save_pretrained(self, save_directory, *args, **kwargs):
-        """As in transformers; where there is attention, the pipeline that explains with it is named in the config."""
+        """As in transformers; where there is attention or a word mask, the pipeline that explains with it is named in
+        the config."""
         # transformers copies the files that this one imports, so the pipeline's travels too.
         from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
 
         pipelines = dict(getattr(self.config, "custom_pipelines", {}))
         pipelines.pop(TASK, None)
-        if self.attention is not None:
+        if self.attention is not None or self.word_mask is not None:
             pipelines[TASK] = {
                 "impl": f"explained_pipeline.{ExplainedTextClassificationPipeline.__name__}",
                 "pt": ["AutoModelForSequenceClassification"],
@@ -157,7 +169,7 @@ class VATClassifier:
     # Phases
 
     def phase_modules(self, phase: str) -> dict[str, list[nn.Module]]:
-        """Modules that a phase trains, by group: encoder, attention, learner, compressor.
+        """Modules that a phase trains, by group: mask, encoder, attention, learner, compressor.
 
         The phases (the paper's §3; methods of training are in `hf_vat.training`):
 
@@ -165,6 +177,9 @@ class VATClassifier:
         - `joint`: everything, by both cross-entropies and the compression term;
         - `compress`: attention and compressor, by the compressor's cross-entropy and the compression term;
         - `learn`: encoder and learner, by the learner's cross-entropy.
+
+        A word mask belongs to the encoder's input: it is trained where the encoder is, then with its own term in the
+        loss, and frozen in `compress`.
 
         Raises:
             ValueError: for an unknown phase, or one that needs a compressor where there is none.
@@ -180,23 +195,24 @@ class VATClassifier:
         elif self.bottleneck is not None and self.config.heads == "shared_mean":
             learner = [self.bottleneck.mean, self.compressor_head]
         groups = {
+            "mask": [self.word_mask],
             "encoder": [self.base_model],
             "attention": [self.attention],
             "learner": learner,
             "compressor": compressor,
         }
         trained = {
-            "finetune": ("encoder", "attention", "learner"),
-            "joint": ("encoder", "attention", "learner", "compressor"),
+            "finetune": ("mask", "encoder", "attention", "learner"),
+            "joint": ("mask", "encoder", "attention", "learner", "compressor"),
             "compress": ("attention", "compressor"),
-            "learn": ("encoder", "learner"),
+            "learn": ("mask", "encoder", "learner"),
         }[phase]
         return {group: [module for module in groups[group] if module is not None] for group in trained}
 
     def set_phase(self, phase: str) -> None:
         """Choose what is trained: parameters outside the phase get `requires_grad=False`, so no gradient and no step.
 
-        In `compress` the frozen encoder also stays in eval mode and builds no graph.
+        In `compress` the frozen encoder, with its word mask, also stays in eval mode and builds no graph.
         """
         trained = {
             parameter
@@ -213,6 +229,8 @@ class VATClassifier:
         super().train(mode)
         if self.phase == "compress":
             self.base_model.eval()
+            if self.word_mask is not None:
+                self.word_mask.eval()
         return self
 
     # Forward
@@ -253,7 +271,7 @@ class VATClassifier:
         # In `compress` the encoder is a constant: no graph through it.
         with torch.no_grad() if self.training and self.phase == "compress" else nullcontext():
             given = {name: value for name, value in inputs.items() if value is not None}
-            encoded = self.base_model(**given, **{**kwargs, "return_dict": True})
+            encoded, token_mask, mask_term = self._encode(given, content, **{**kwargs, "return_dict": True})
         hidden = encoded.last_hidden_state  # [B, T, H]
         importance = None
         if self.attention is not None:
@@ -266,16 +284,27 @@ class VATClassifier:
             text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)
 
         logits, cross_entropy, compression, loss = self._heads(text, labels)
+        mask_compression = None
+        if loss is not None and mask_term is not None and not (self.training and self.phase == "compress"):
+            labelled = labels != -100
+            mask_compression = mask_term * labelled
+            loss = loss + self.config.mask_beta * mask_compression.sum() / labelled.sum().clamp(min=1)
         return VATClassifierOutput(
             loss=loss,
             logits=logits,
             cross_entropy=cross_entropy,
             compression=compression,
+            mask_compression=mask_compression,
             token_importance=importance,
+            token_mask=token_mask,
             pooler_output=text,
             hidden_states=getattr(encoded, "hidden_states", None),
             attentions=getattr(encoded, "attentions", None),
         )
+
+    def _encode(self, inputs: dict, content: torch.Tensor, **kwargs):
+        """The encoder's output; then the word mask [B, T] and its term [B], both None where there is none."""
+        return self.base_model(**inputs, **kwargs), None, None
 
     def _heads(self, text: torch.Tensor, labels: torch.Tensor | None):
         """Logits [B, C] of the predicting head, cross-entropy [B], compression [B] and loss of the phase."""
@@ -409,7 +438,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
             tokenizer: the encoder's tokenizer, which tells how many special tokens there are around a text; loaded from
                 the same place if not given.
             encoder_kwargs: arguments of `AutoModel.from_pretrained`, such as `revision` or `attn_implementation`.
-            settings: of [`EncoderVATConfig`], such as `num_labels` or `pooling`.
+            settings: of the class's configuration, such as `num_labels` or `pooling`.
 
         Raises:
             ValueError: if the model is an encoder-decoder, before any weight is loaded.
@@ -420,7 +449,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
         if tokenizer is None:
             tokenizer = AutoTokenizer.from_pretrained(pretrained_model_name_or_path, **place)
         prefix, suffix = special_tokens_around(tokenizer)
-        config = EncoderVATConfig(
+        config = cls.config_class(
             **{"encoder": encoder_config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
         )
         encoder = AutoModel.from_pretrained(

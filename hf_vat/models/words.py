@@ -94,6 +94,11 @@ class EncodedText:
                 scores[position] += float(score) / len(positions)
         return scores
 
+    def word_averages(self, token_scores) -> list[float]:
+        """[`word_scores`], divided by the number of the word's tokens; 0 for words that the model does not see."""
+        totals, tokens = self.word_scores(token_scores), self.word_scores([1.0] * len(self.input_ids))
+        return [total / count if count else 0.0 for total, count in zip(totals, tokens, strict=True)]
+
 
 def maximum_length(model, tokenizer) -> int:
     """Number of tokens, special ones included, that both the tokenizer and the model's positions allow.
@@ -104,13 +109,25 @@ def maximum_length(model, tokenizer) -> int:
     if positions < 1:  # XLNet says -1
         # A tokenizer without a limit says 1e30, more than its own truncation can count.
         positions = 2**31 - 1
-    for name, module in model.named_modules():
-        padding_idx, number = (getattr(module, attribute, None) for attribute in ("padding_idx", "num_embeddings"))
-        if name.rpartition(".")[2] == "position_embeddings" and padding_idx is not None and number is not None:
-            # RoBERTa and its kin count positions from padding_idx + 1.
-            positions = number - padding_idx - 1
-            break
+    module = _offset_positions(model)
+    if module is not None:
+        positions = module.num_embeddings - module.padding_idx - 1
     return min(tokenizer.model_max_length, positions)
+
+
+def position_offset(model) -> int | None:
+    """The id of the padding token after which RoBERTa and its kin count positions, and which they do not count; None for
+    models that count from 0, or have no positions."""
+    module = _offset_positions(model)
+    return None if module is None else module.padding_idx
+
+
+def _offset_positions(model):
+    for name, module in model.named_modules():
+        parts = (getattr(module, attribute, None) for attribute in ("padding_idx", "num_embeddings"))
+        if name.rpartition(".")[2] == "position_embeddings" and None not in parts:
+            return module
+    return None
 
 
 def special_tokens_around(tokenizer) -> tuple[int, int]:
