@@ -1,4 +1,5 @@
-"""How sure a mean over texts is, and whether two methods or two classifiers differ on the same texts.
+"""How sure a mean over texts is, whether two methods or two classifiers differ on the same texts, and whether the
+importance of words follows their frequency.
 
 Resampling has a generator of its own: the same values and the same seed give the same result, and the global random
 state is not touched. scipy is needed.
@@ -34,6 +35,26 @@ class McNemarResult(NamedTuple):
     only_a: int
     only_b: int
     p_value: float
+
+
+class Correlation(NamedTuple):
+    """A correlation in [-1, 1] and its bootstrap confidence interval; NaN if one of the two never changes."""
+
+    value: float
+    low: float
+    high: float
+
+
+class FrequencyCorrelation(NamedTuple):
+    """How importance goes with frequency over `n_words` words; 0 = not at all, 1 = frequent words matter more.
+
+    Pearson's r with the counts and with their logarithms, and Spearman's rank correlation, the same for both.
+    """
+
+    pearson: Correlation
+    pearson_log: Correlation
+    spearman: Correlation
+    n_words: int
 
 
 def bootstrap_interval(values, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> Interval:
@@ -131,6 +152,59 @@ def mcnemar(a, b) -> McNemarResult:
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
     p_value = float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
     return McNemarResult(only_a, only_b, p_value)
+
+
+def frequency_correlation(
+    counts, importance, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0
+) -> FrequencyCorrelation:
+    """Correlation of the global importance of words with their frequency.
+
+    Chen and Ji (EMNLP 2020, table 11 in appendix F) have |r| < 0.1 between frequency and mask probability on all data
+    sets, and do not say whether of counts or of their logarithms. Counts of words are so skewed that a few of them decide r; its interval shows it.
+    Words are resampled (percentile bootstrap), as intervals from a formula take both for normally distributed.
+
+    Args:
+        counts: how often each word occurs, at least 1, shape [W], at least three words.
+        importance: of each word, shape [W]; the other arguments as in [`bootstrap_interval`].
+
+    Raises:
+        InputError: if lengths differ, there are fewer than three words, a number is not finite, a count is less than 1,
+            or an option is out of range.
+        MissingExtra: if scipy is not installed.
+    """
+    stats = import_extra("scipy.stats")
+    counts, importance = _numbers(counts, "counts"), _numbers(importance, "importance")
+    if len(counts) != len(importance) or len(counts) < 3:
+        raise InputError(
+            f"There are {len(counts)} counts and {len(importance)} importances; give one of each per word, for three words "
+            "or more."
+        )
+    if counts.min() < 1:
+        raise InputError(f"A count is {counts.min():g}; leave out words that do not occur (min_count=1).")
+    _check_options(confidence, n_resamples)
+
+    def correlations(rows: np.ndarray) -> list[float]:
+        x, y = counts[rows], importance[rows]
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            return [np.nan] * 3
+        pearson = [np.corrcoef(values, y)[0, 1] for values in (x, np.log(x))]
+        return [*pearson, np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1]]
+
+    words = np.arange(len(counts))
+    values = correlations(words)
+    if np.isnan(values).any():
+        return FrequencyCorrelation(*[Correlation(np.nan, np.nan, np.nan)] * 3, len(words))
+    rng = np.random.default_rng(seed)
+    resampled = []
+    while len(resampled) < n_resamples:
+        drawn = correlations(rng.choice(words, len(words)))
+        if not np.isnan(drawn).any():  # of few words all drawn may be the same one, which says nothing
+            resampled.append(drawn)
+    bounds = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0).T
+    found = [
+        Correlation(float(value), float(low), float(high)) for value, (low, high) in zip(values, bounds, strict=True)
+    ]
+    return FrequencyCorrelation(*found, len(words))
 
 
 def _p_value(resampled: np.ndarray) -> float:

@@ -1,6 +1,8 @@
 """Pages, terminal output and plots of explanations, comparisons and training runs."""
 
 from .attention_plot import attention_pairs
+from .bar_plot import word_bars, word_cloud
+from .frequency_plot import frequency_scatter
 from .html import heatmap, page, write_report
 from .scatter_plot import text_scatter
 from .tables import Table, table
@@ -11,6 +13,7 @@ from .training_plot import training_curves
 __all__ = [
     "Table",
     "attention_pairs",
+    "frequency_scatter",
     "heatmap",
     "page",
     "side_by_side",
@@ -18,5 +21,7 @@ __all__ = [
     "text_scatter",
     "top_k_curves",
     "training_curves",
+    "word_bars",
+    "word_cloud",
     "write_report",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hf_vat.errors import InputError
 
-from .figures import INK, MUTED, render
+from .figures import INK, MUTED, printable, render, text_width
 from .html import check_same_texts
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ _WRONG = "#d4495c"
 _WIDTH, _LEAST_WORDS, _MARGIN, _GAP, _PAD = 7 * 72, 4.6 * 72, 8, 12, 1.6
 _SIZE, _LINE, _CELL = 9, 16.5, 13.5
 _SPACE = 1.8
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")  # none of them may stand in an SVG
 
 
 class _Cell(NamedTuple):
@@ -81,10 +79,10 @@ def _check(runs) -> None:
 def _draw(runs):
     from matplotlib.figure import Figure
 
-    systems = {name: _printable(name) for name in runs}
+    systems = {name: printable(name) for name in runs}
     predictions = {_prediction(explanation) for explanations in runs.values() for explanation in explanations}
-    names_width = max(_measure(name, bold=True) for name in systems.values()) + _GAP
-    left = _MARGIN + names_width + max(map(_measure, predictions)) + _GAP
+    names_width = max(text_width(name, _SIZE, bold=True) for name in systems.values()) + _GAP
+    left = _MARGIN + names_width + max(text_width(prediction, _SIZE) for prediction in predictions) + _GAP
     width = max(_WIDTH, left + _LEAST_WORDS + _MARGIN)
     figure = Figure()
     axis = figure.add_axes((0, 0, 1, 1))
@@ -93,7 +91,7 @@ def _draw(runs):
     y = _MARGIN
     for position, explanations in enumerate(zip(*runs.values(), strict=True), start=1):
         gold = [own.label_names[own.gold] for own in explanations if own.gold is not None][:1]
-        title = "  ".join([f"{position}.", *(f"gold label: {_printable(name)}" for name in gold)])
+        title = "  ".join([f"{position}.", *(f"gold label: {printable(name)}" for name in gold)])
         _write(axis, title, _MARGIN, y, color=INK, alpha=0.75)
         y += _LINE
         for name, explanation in zip(systems.values(), explanations, strict=True):
@@ -134,8 +132,8 @@ def _lay_out(explanation, width: float) -> Iterator[_Cell]:
     for segment in explanation.segments():
         if x and segment.before:
             x += _SPACE
-        for piece in _pieces(_printable(segment.word), width):
-            own = _measure(piece) + 2 * _PAD
+        for piece in _pieces(printable(segment.word), width):
+            own = text_width(piece, _SIZE) + 2 * _PAD
             if x and x + own > width:
                 x, line = 0.0, line + 1
             yield _Cell(piece, x, line, own, segment.strength, segment.seen)
@@ -144,8 +142,8 @@ def _lay_out(explanation, width: float) -> Iterator[_Cell]:
 
 def _pieces(word: str, width: float) -> Iterator[str]:
     """The word, cut where it is wider than a line."""
-    while _measure(word) + 2 * _PAD > width:
-        end = next(end for end in range(2, len(word) + 1) if _measure(word[:end]) + 2 * _PAD > width) - 1
+    while text_width(word, _SIZE) + 2 * _PAD > width:
+        end = next(end for end in range(2, len(word) + 1) if text_width(word[:end], _SIZE) + 2 * _PAD > width) - 1
         yield word[:end]
         word = word[end:]
     yield word
@@ -169,33 +167,18 @@ def _draw_key(axis, runs, y: float) -> None:
     x = left + length + 4
     for note, style in notes.items():
         _write(axis, note, x, y, **style)
-        x += _measure(note) + _GAP
+        x += text_width(note, _SIZE) + _GAP
 
 
 def _prediction(explanation) -> str:
     mark = {True: "✓ ", False: "✗ ", None: ""}[explanation.correct]
-    return mark + _printable(explanation.label_names[explanation.prediction])
-
-
-def _printable(text: str) -> str:
-    return _CONTROL.sub("\ufffd", text)
+    return mark + printable(explanation.label_names[explanation.prediction])
 
 
 def _right_to_left(text: str) -> bool:
     """Whether the first letter with a direction says so, as in `dir="auto"` of HTML."""
     directions = map(unicodedata.bidirectional, text)
     return next((direction for direction in directions if direction in ("L", "R", "AL")), "L") != "L"
-
-
-def _measure(text: str, bold: bool = False) -> float:
-    """Width in points. Wide characters (Han, emoji) count one em at least, as matplotlib's fonts may lack them."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=_SIZE, weight="bold" if bold else "normal")
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    width *= 1.02  # whole pixels make letters of a PNG wider
-    return max(width, _SIZE * sum(unicodedata.east_asian_width(character) in "WF" for character in text))
 
 
 def _write(axis, text: str, x: float, top: float, **style) -> None:

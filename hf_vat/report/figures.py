@@ -4,6 +4,7 @@ matplotlib is imported only here and in the functions that draw, and only when t
 """
 
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -36,6 +37,7 @@ _RC = {
     "font.size": 9,
     "font.family": ["DejaVu Sans", "sans-serif"],  # every text of an SVG repeats the list
 }
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PANEL_SIZE = (3.2, 2.3)  # inches
 
 
@@ -110,3 +112,22 @@ def add_legend(figure, lines: Mapping[str, object], handlelength: float = 3.2) -
         labelcolor=INK,
         handlelength=handlelength,
     )
+
+
+def printable(text: str) -> str:
+    """A text as a figure can hold it: � for control characters, which no SVG may have, and for halves of characters."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Width in points of a text of a size in points.
+
+    Wide characters (Han, emoji) count one em at least, as matplotlib's fonts may lack them.
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight="bold" if bold else "normal")
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    width *= 1.02  # whole pixels make letters of a PNG wider
+    return max(width, size * sum(unicodedata.east_asian_width(character) in "WF" for character in text))

@@ -1,0 +1,137 @@
+from itertools import combinations
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from hf_vat.errors import InputError
+from hf_vat.explanations import GlobalImportance, WordImportance
+from hf_vat.report import frequency_scatter
+from hf_vat.report.figures import LINE_STYLES, MUTED
+
+SVG = "{http://www.w3.org/2000/svg}"
+FREQUENT, IMPORTANT = LINE_STYLES[0][0], LINE_STYLES[1][0]
+WORDS = [("rare", 0.25, 1), ("film", 0.5, 10), ("the", 0.5, 100), ("good", 0.75, 10)]
+LEGEND = {"most frequent words", "most important words", "other words"}
+
+
+@pytest.fixture(autouse=True)
+def needs_matplotlib():
+    pytest.importorskip("matplotlib")
+
+
+def texts(svg):
+    return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def labels(svg):
+    """Text, side and place of each label of a word."""
+    found = []
+    for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
+        style = element.get("style")
+        if "font-size: 7px" in style:
+            right = "text-anchor: end" in style
+            found.append(("".join(element.itertext()), right, float(element.get("x")), float(element.get("y"))))
+    return found
+
+
+def markers(svg, color):
+    """Place of each marker of a colour, without the legend's, in the file's order."""
+    found = []
+    for use in ElementTree.fromstring(svg).iter(f"{SVG}use"):
+        if f"fill: {color}" in use.get("style") and "stroke" not in use.get("style"):  # ticks have one
+            found.append((float(use.get("x")), float(use.get("y"))))
+    return found[:-1]
+
+
+def test_points_are_drawn_to_scale_with_counts_on_a_logarithmic_axis():
+    svg = frequency_scatter({"LSTM": WORDS}, n_labels=0)
+    assert not markers(svg, FREQUENT) and not markers(svg, IMPORTANT) and not labels(svg)
+    (x1, y1), (x2, y2), (x3, y3), (x4, y4) = sorted(markers(svg, MUTED), key=lambda place: (place[0], -place[1]))
+    assert x2 == x3 and x4 - x2 == pytest.approx(x2 - x1, abs=1e-4)
+    assert y2 == y4 and y1 - y2 == pytest.approx(y2 - y3, abs=1e-4) and y1 > y2
+    assert {"1", "10", "100", "occurrences", "importance", "LSTM"} <= set(texts(svg))
+
+
+def test_the_most_frequent_and_the_most_important_words_are_marked_and_labelled():
+    svg = frequency_scatter({"LSTM": WORDS}, n_labels=1)
+    assert len(markers(svg, FREQUENT)) == len(markers(svg, IMPORTANT)) == 1 and len(markers(svg, MUTED)) == 2
+    assert {text for text, *_ in labels(svg)} == {"the", "good"} and set(texts(svg)) >= LEGEND
+    [(x, y)] = markers(svg, FREQUENT)
+    [place] = [place for text, _, *place in labels(svg) if text == "the"]
+    assert x < place[0] < x + 10 and abs(y - place[1]) < 5
+
+
+def test_a_word_that_is_both_is_labelled_once_as_important():
+    svg = frequency_scatter({"LSTM": [("the", 0.9, 100), ("a", 0.1, 50), ("good", 0.5, 1)]}, n_labels=1)
+    assert sorted(text for text, *_ in labels(svg)) == ["a", "the"]
+    [(the, _)], [(a, _)] = markers(svg, IMPORTANT), markers(svg, FREQUENT)
+    assert the > a
+    assert len(labels(frequency_scatter({"LSTM": WORDS}, n_labels=10))) == 4
+
+
+def test_labels_do_not_cover_each_other():
+    crowd = [(f"word{place}", 0.5, 30) for place in range(20)]
+    placed = labels(frequency_scatter({"LSTM": crowd}))
+    assert len(placed) == 20
+    for (_, side, x, y), (_, other_side, other_x, other_y) in combinations(placed, 2):
+        assert side != other_side or abs(x - other_x) > 25 or abs(y - other_y) >= 8
+
+
+def test_a_table_can_be_drawn_in_any_order():
+    table = GlobalImportance([WordImportance(*word, 1) for word in WORDS])
+    svg = frequency_scatter({"LSTM": table, "CNN": table})
+    assert svg == frequency_scatter({"LSTM": list(table), "CNN": WORDS[::-1]})
+    assert svg.startswith("<svg") and "<dc:date>" not in svg and "currentColor" in svg and 'id="axes' not in svg
+
+
+def test_words_are_plain_text():
+    nasty = [
+        "$x$ ^_{",
+        "<script>",
+        "</svg>",
+        "😀",
+        "👩‍👩‍👧",
+        "שלום",
+        "نیم‌فاصله",
+        "喜欢",
+        "_hidden",
+        "\"'",
+        "\0",
+        "\ud800",
+    ]
+    words = [(word, 0.5 + place / 100, place + 1) for place, word in enumerate(nasty)]
+    svg = frequency_scatter({"$t$ <b>": words}, n_labels=12)
+    assert {*nasty[:-2], "\ufffd", "$t$ <b>"} <= set(texts(svg)) and "<script" not in svg
+
+
+def test_many_words_stay_small_and_equal():
+    generator = np.random.default_rng(0)
+    words = [(f"word{place}", generator.beta(5, 5), generator.zipf(1.5)) for place in range(20_000)]
+    svg = frequency_scatter({"LSTM": words})
+    assert len(svg) < 300_000 and len(labels(svg)) == 20 and "data:image/png" in svg
+    assert svg == frequency_scatter({"LSTM": words})
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
+def test_frequency_scatter_is_written_by_suffix(tmp_path, suffix, start):
+    path = tmp_path / "missing folder" / f"points{suffix}"
+    frequency_scatter({"LSTM": WORDS}, path=path)
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("systems", "message"),
+    [
+        ({}, "nothing to draw"),
+        ({"LSTM": []}, "nothing to draw"),
+        ({"LSTM": [("a", float("nan"), 1)]}, "'a' in 'LSTM' has importance nan and count 1"),
+        ({"LSTM": [("a", 1.0, 0)]}, r"count 0; .* leave out words that do not occur \(min_count=1\)"),
+        ({"LSTM": [("a", 1.0, float("inf"))]}, "count inf"),
+    ],
+)
+def test_words_and_counts_are_checked(systems, message):
+    with pytest.raises(InputError, match=message):
+        frequency_scatter(systems)
+    with pytest.raises(InputError, match="n_labels is -1"):
+        frequency_scatter({"LSTM": WORDS}, n_labels=-1)
