@@ -32,6 +32,10 @@ class ReproduceArguments:
     datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
     encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(ENCODERS)}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
+    add: str | None = field(
+        default=None,
+        metadata={"help": "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."},
+    )
     data_dir: str | None = field(
         default=None, metadata={"help": "Folder with a folder of files for each data set; the Hub by default."}
     )
@@ -68,15 +72,15 @@ def main():
     import_extra("sklearn")
     output = output_folder("--output_dir", args.output_dir)
     output_folder("--work_dir", args.work_dir)
+    wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets} | _added(args.add)
     cells = [
         Cell(dataset, encoder, kind, seed)
-        for encoder in encoders
-        for dataset in datasets
-        for seed in range(args.seeds)
+        for (dataset, encoder), seeds in wanted.items()
+        for seed in range(seeds)
         for kind in KINDS
     ]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
-    if 5 in tables and not any(settings.labelled_words(dataset) for dataset in datasets):
+    if 5 in tables and not any(settings.labelled_words(dataset) for dataset, _ in wanted):
         places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in WORD_LABELS.items())
         raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
     results = VATResults(run_cells(cells, settings, args.jobs))
@@ -90,3 +94,14 @@ def _listed(option: str, given: str, allowed) -> list[str]:
         if value not in allowed:
             raise InputError(f"--{option} has {value!r}; there are {','.join(allowed)}.")
     return list(dict.fromkeys(given.split(",")))
+
+
+def _added(given: str | None) -> dict[tuple[str, str], int]:
+    """Numbers of seeds by data set and encoder."""
+    found = {}
+    for setting in given.split(",") if given else []:
+        dataset, encoder, seeds = (setting.split("/") + ["", ""])[:3]
+        if dataset not in DATASETS or encoder not in ENCODERS or not seeds.isdecimal() or int(seeds) < 1:
+            raise InputError(f"--add has {setting!r}; write data set, encoder and seeds, such as trec/minilm/2.")
+        found[dataset, encoder] = int(seeds)
+    return found

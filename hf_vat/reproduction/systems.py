@@ -86,7 +86,7 @@ ENCODERS = {
         lambda: {**_LSTM, "vectors": glove_folder()},
         _WORDS,
         "max",
-        Recipe("joint", 6, 2, 2, 3, "separate", 0.1, "sum"),
+        Recipe("joint", 6, 2, 2, 3, "separate", 0.01, "sum"),
     ),
     "minilm": Encoder("BERT", lambda: {"model_name_or_path": minilm_folder()}, _PRETRAINED, "first", _BERT_RECIPE),
     "bert": Encoder(

@@ -276,8 +276,9 @@ def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
 
 
 def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
-    options = ["--datasets", "sst1", "--encoders", "minilm", "--seeds", "1", "--data_dir", tiny.data_dir]
+    options = ["--datasets", "sst1", "--encoders", "minilm", "--seeds", "2", "--data_dir", tiny.data_dir]
     options += ["--work_dir", tiny.work_dir, "--output_dir", str(tmp_path / "results"), "--table", "2"]
+    options += ["--add", "sst1/minilm/1"]
     monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vat", *options])
     reproduce.main()
     assert "### Table 2" in capsys.readouterr().out
@@ -373,6 +374,8 @@ def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
         (["vat", "--encoders", "gru"], "--encoders has 'gru'; there are lstm,minilm,bert"),
         (["vat", "--table", "7"], "--table has '7'; there are 2,3,4,5,6"),
         (["vat", "--seeds", "0"], "--seeds is 0"),
+        (["vat", "--add", "trec/minilm"], "--add has 'trec/minilm'"),
+        (["vat", "--add", "trec/minilm/0"], "such as trec/minilm/2"),
         (["vat", "--max_eval_samples", "3"], "--max_eval_samples is 3; it must be at least 20"),
         (["bert"], "The paper is 'bert'; it must be 'vat'"),
         ([], "The paper is None"),
