@@ -100,7 +100,7 @@ def _added(given: str | None) -> dict[tuple[str, str], int]:
     """Numbers of seeds by data set and encoder."""
     found = {}
     for setting in given.split(",") if given else []:
-        dataset, encoder, seeds = (setting.split("/") + ["", ""])[:3]
+        dataset, encoder, seeds = [*setting.split("/"), "", ""][:3]
         if dataset not in DATASETS or encoder not in ENCODERS or not seeds.isdecimal() or int(seeds) < 1:
             raise InputError(f"--add has {setting!r}; write data set, encoder and seeds, such as trec/minilm/2.")
         found[dataset, encoder] = int(seeds)
