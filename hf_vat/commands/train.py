@@ -1,4 +1,4 @@
-"""Fine-tune a BERT classifier with attention that is trained to explain (VAT), and save it.
+"""Fine-tune a classifier that explains itself, with attention (VAT) or a mask on its words (VMASK), and save it.
 
     hf-vat train --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
     torchrun --nproc_per_node 2 -m hf_vat.commands train --train_file train.csv --test_file test.csv --output_dir runs/mine
@@ -6,6 +6,16 @@
 It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
 (docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first`
 BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
+
+`--mask_type vmask` trains a mask on the words, on a plain encoder, on a word encoder, or as in the paper on a classifier
+that was fine-tuned before, whose encoder and head are kept; `hf-vat explain --method mask` shows it. The weight of the
+mask's term may go down from epoch to epoch. Left at 1 it keeps all masks close to one half:
+
+    hf-vat train --paper_dataset trec --bottleneck none --pooling first --output_dir runs/trec-base
+    hf-vat train --paper_dataset trec --model_name_or_path runs/trec-base --mask_type vmask \
+        --mask_beta_start 1 --mask_beta_end 0.01 --output_dir runs/trec-vmask
+
+`--mask_type l2x` and `iba` are its competitors, `none` with `--weight_decay 1e-3` its baseline.
 
 `--paper_dataset trec` is a data set of the papers with their splits. `--streaming` reads a training file of any length in
 constant memory (validation and test files are read whole):

@@ -204,8 +204,13 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
             if values is None:
                 others = ", ".join(repr(name) for name, other in METHODS.items() if other.reads is None)
                 needed = 'pooling="attention"' if field == "token_importance" else "a word mask"
+                own = "".join(
+                    f"method={name!r}, which reads the {other.reads} that it gives, "
+                    for name, other in METHODS.items()
+                    if other.reads and getattr(output, other.reads, None) is not None
+                )
                 raise InputError(
-                    f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use a model "
+                    f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use {own}a model "
                     f"with {needed}, or a method that works with any model: {others}."
                 )
             for position, row in zip(positions, values.float().tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Training arguments of VAT."""
+"""Training arguments of VAT and of word masks."""
 
 from dataclasses import dataclass, field
 
@@ -21,13 +21,21 @@ class VATTrainingArguments(TrainingArguments):
         learn_epochs (`int`, *optional*, defaults to 1):
             Epochs of a learner phase.
         compressor_learning_rate (`float`, *optional*, defaults to 1e-3):
-            Peak learning rate of everything on top of the encoder (attention, compressor, heads). These are new
-            parameters: at the encoder's `learning_rate` they would hardly move.
+            Peak learning rate of everything on top of the encoder (attention, compressor, heads) and of a word mask.
+            These are new parameters: at the encoder's `learning_rate` they would hardly move.
         predict_from (`str`, *optional*, defaults to `"auto"`):
             Head that evaluation and the saved model use: `"auto"` is the one that the current phase trains, as the
             other one is out of date; `"learner"` or `"compressor"` force one.
         attention_probe_size (`int`, *optional*, defaults to 32):
             Number of training texts on which each log record measures how far the phase has moved the attention.
+        mask_beta_start (`float`, *optional*), mask_beta_end (`float`, *optional*):
+            Weight of a word mask's term in the first epoch and in the last; between them it moves by the same amount
+            from epoch to epoch, see [`BetaSchedule`]. Needs a model with `mask_type` "vmask" or "iba". The published code
+            of VMASK goes from 1.0 down to 0.01. By default the model's `mask_beta` stays as it is.
+
+    With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
+    every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
+    estimates are the first process's.
 
     Defaults that differ from the base class: `logging_nan_inf_filter` is off, since training stops at a loss that is
     not finite; `ddp_find_unused_parameters` is on, since phases leave parameters unused.
@@ -55,6 +63,13 @@ class VATTrainingArguments(TrainingArguments):
     )
     attention_probe_size: int = field(
         default=32, metadata={"help": "Training texts on which the movement of the attention is measured."}
+    )
+    mask_beta_start: float | None = field(
+        default=None,
+        metadata={"help": "Weight of a word mask's term in the first epoch; it moves linearly to the end's."},
+    )
+    mask_beta_end: float | None = field(
+        default=None, metadata={"help": "Weight of a word mask's term in the last epoch."}
     )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(

@@ -28,8 +28,12 @@ from ..errors import InputError
 from ..models import (
     BertForVATClassification,
     BertVATConfig,
+    BertVMaskConfig,
+    BertWithVMask,
     EncoderForVATClassification,
     EncoderVATConfig,
+    EncoderVMaskConfig,
+    EncoderWithVMask,
     WordEncoderConfig,
 )
 from ..models.words import maximum_length
@@ -46,12 +50,16 @@ _DECISIVE = (
     *("start", "start_epochs", "compress_epochs", "learn_epochs", "predict_from", "num_train_epochs", "max_steps"),
     *("learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "optim"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "label_smoothing_factor"),
+    *("mask_beta_start", "mask_beta_end"),
     *("seed", "data_seed", "bf16", "fp16", "train_sampling_strategy", "metric_for_best_model"),
 )
 
 _MINIMA = {
     "seed": 0,
     "beta": 0,
+    "mask_beta": 0,
+    "mask_beta_start": 0,
+    "mask_beta_end": 0,
     "learning_rate": 0,
     "compressor_learning_rate": 0,
     "weight_decay": 0,
@@ -64,22 +72,45 @@ _MINIMA = {
 }
 
 
+# Model arguments that some word masks have, and with which mask_type.
+_MASK_ARGUMENTS = {
+    "mask_beta": ("vmask", "iba"),
+    "mask_layers": ("vmask", "l2x", "iba"),
+    "mask_sample": ("vmask",),
+    "mask_site": ("vmask", "l2x", "iba"),
+    "mask_normalization": ("l2x",),
+    "freeze_embeddings": ("vmask", "l2x", "iba", "none"),
+}
+
+
 @dataclass
 class ModelArguments:
-    """The encoder and what is put on top of it; see [`BertVATConfig`], [`EncoderVATConfig`], [`WordEncoderConfig`]."""
+    """The encoder and what is put on top of it; see [`BertVATConfig`], [`EncoderVATConfig`], [`WordEncoderConfig`].
+
+    With `mask_type` the model is a [`BertWithVMask`] or [`EncoderWithVMask`], see [`VMaskSettings`]. What is not given is then
+    as in their configuration, or as in the checkpoint of ours that `model_name_or_path` names: the second stage of VMASK
+    keeps encoder, pooling and head of the first. `mask_type="none"` is the paper's base model, whose embeddings are frozen
+    too, and with `weight_decay` its ℓ2 baseline (AdamW, so the decay is decoupled; biases and layer norms have none).
+    """
 
     model_name_or_path: str = field(
         default="google-bert/bert-base-uncased",
         metadata={"help": "Checkpoint of an encoder, such as BERT or RoBERTa: a Hub id or a local folder."},
     )
     model_revision: str = field(default="main", metadata={"help": "Branch, tag or commit of a Hub checkpoint."})
-    pooling: str = field(
-        default="attention",
-        metadata={"help": "How tokens become a text vector.", "choices": ["attention", "first", "max", "mean"]},
+    pooling: str | None = field(
+        default=None,
+        metadata={
+            "help": "How tokens become a text vector; by default attention, and with --mask_type first or max.",
+            "choices": ["attention", "first", "max", "mean"],
+        },
     )
-    bottleneck: str = field(
-        default="gaussian",
-        metadata={"help": "'gaussian' is VAT, 'none' leaves the compressor out.", "choices": ["gaussian", "none"]},
+    bottleneck: str | None = field(
+        default=None,
+        metadata={
+            "help": "'gaussian' is VAT, the default without --mask_type; 'none' leaves the compressor out.",
+            "choices": ["gaussian", "none"],
+        },
     )
     heads: str = field(
         default="separate",
@@ -93,6 +124,48 @@ class ModelArguments:
         default="mean", metadata={"help": "KL over latent dimensions.", "choices": ["mean", "sum"]}
     )
     prior: str = field(default="standard", metadata={"help": "Prior of z.", "choices": ["standard", "learned"]})
+    mask_type: str | None = field(
+        default=None,
+        metadata={
+            "help": "Mask on the words: VMASK, its competitors L2X and IBA, or 'none', the base model they compare with.",
+            "choices": ["vmask", "l2x", "iba", "none"],
+        },
+    )
+    mask_beta: float | None = field(
+        default=None, metadata={"help": "Weight of the mask's term, 1 by default; see also --mask_beta_start."}
+    )
+    mask_layers: int | None = field(
+        default=None,
+        metadata={"help": "Layers that score a word: 1, the paper and default, or 2, its code.", "choices": [1, 2]},
+    )
+    mask_sample: str | None = field(
+        default=None,
+        metadata={
+            "help": "VMASK's draws in training: soft, the paper and default, or 0 and 1, its code.",
+            "choices": ["soft", "hard_st"],
+        },
+    )
+    mask_site: str | None = field(
+        default=None,
+        metadata={
+            "help": "What is masked: word embeddings, the default, or BERT's whole embedding output, as the code does.",
+            "choices": ["word", "embedding_output"],
+        },
+    )
+    mask_normalization: str | None = field(
+        default=None,
+        metadata={
+            "help": "How L2X turns scores into weights; softmax by default.",
+            "choices": ["softmax", "sigmoid", "concrete_topk"],
+        },
+    )
+    freeze_embeddings: bool | None = field(
+        default=None,
+        metadata={
+            "help": "With --mask_type: keep the embeddings as they were loaded. The default, but for word embeddings that "
+            "begin at random."
+        },
+    )
     max_length: int = field(default=256, metadata={"help": "Tokens per text, special ones included."})
     word_encoder: str | None = field(
         default=None,
@@ -116,6 +189,11 @@ class ModelArguments:
     encoder_size: int | None = field(default=None, metadata={"help": "Width of a word encoder's output."})
     bidirectional: bool = field(default=False, metadata={"help": "Whether an LSTM reads in both directions."})
     word_dropout: float = field(default=0.5, metadata={"help": "Dropout of a word encoder and its heads."})
+
+    def __post_init__(self):
+        if self.mask_type is None:
+            self.pooling = self.pooling or "attention"
+            self.bottleneck = self.bottleneck or "gaussian"
 
 
 def train_classifier(
@@ -158,7 +236,7 @@ def train_classifier(
                 encoded[split] = shuffled.map(encode, batched=True, batch_size=64)
             else:
                 encoded[split] = rows.map(encode, batched=True, desc="Tokenizing")
-    logger.info("%s", describe_run(model_args, args, encoded))
+    logger.info("%s", describe_run(model_args, args, encoded, model.config))
     trainer = VATTrainer(
         model,
         args,
@@ -195,9 +273,8 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
     Raises:
         InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
     """
-    settings = {
-        key: getattr(model_args, key) for key in ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta")
-    }
+    names = ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta", "mask_type", *_MASK_ARGUMENTS)
+    settings = {name: getattr(model_args, name) for name in names if getattr(model_args, name) is not None}
     settings["id2label"] = dict(enumerate(train.features["label"].names))
     name = model_args.model_name_or_path
     try:
@@ -227,11 +304,18 @@ def _pretrained_model(model_args: ModelArguments, settings: dict):
     name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
     tokenizer = AutoTokenizer.from_pretrained(name, **revision)
     model_type = AutoConfig.from_pretrained(name, **revision).model_type
-    if model_type in ("bert", BertVATConfig.model_type):
-        return tokenizer, BertForVATClassification.from_pretrained(name, **revision, **settings)
-    if model_type == EncoderVATConfig.model_type:
-        return tokenizer, EncoderForVATClassification.from_pretrained(name, **revision, **settings)
-    return tokenizer, EncoderForVATClassification.from_encoder_pretrained(name, tokenizer, revision, **settings)
+    masked = (BertVMaskConfig.model_type, EncoderVMaskConfig.model_type)
+    if model_type in masked and model_args.mask_type is None:
+        raise InputError(f"{name} is a model with a word mask; give --mask_type to train it further.")
+    if model_args.mask_type is None:
+        bert, encoder = BertForVATClassification, EncoderForVATClassification
+    else:
+        bert, encoder = BertWithVMask, EncoderWithVMask
+    if model_type in ("bert", BertVATConfig.model_type, BertVMaskConfig.model_type):
+        return tokenizer, bert.from_pretrained(name, **revision, **settings)
+    if model_type in (EncoderVATConfig.model_type, EncoderVMaskConfig.model_type):
+        return tokenizer, encoder.from_pretrained(name, **revision, **settings)
+    return tokenizer, encoder.from_encoder_pretrained(name, tokenizer, revision, **settings)
 
 
 def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict, seed: int):
@@ -255,10 +339,12 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
         dropout=model_args.word_dropout,
         pad_token_id=tokenizer.pad_token_id,
     )
-    config = EncoderVATConfig(
-        encoder=encoder, prefix_tokens=0, suffix_tokens=0, classifier_dropout=model_args.word_dropout, **settings
-    )
-    model = EncoderForVATClassification(config)
+    settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
+    if model_args.mask_type is None:
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder, **settings))
+    else:
+        settings.setdefault("freeze_embeddings", weights is not None)
+        model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder, **settings))
     if weights is not None:
         with torch.no_grad():
             model.get_input_embeddings().weight.copy_(weights)
@@ -319,14 +405,15 @@ def accuracy(prediction: EvalPrediction) -> dict[str, float]:
     return {"accuracy": float((np.argmax(prediction.predictions, -1) == prediction.label_ids).mean())}
 
 
-def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: Mapping) -> str:
+def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: Mapping, config) -> str:
     """One line for the log: what is trained, on how much, by how many processes."""
     sizes = ", ".join(
         f"{split} {'streamed' if isinstance(rows, IterableDataset) else len(rows)}" for split, rows in data.items()
     )
+    mask = "" if model_args.mask_type is None else f", mask_type={config.mask_type}"
     return (
-        f"{model_args.word_encoder or model_args.model_name_or_path} with pooling={model_args.pooling}, bottleneck={model_args.bottleneck}; "
-        f"{sizes} texts; seed {args.seed}; world size {args.world_size} ({args.device})"
+        f"{model_args.word_encoder or model_args.model_name_or_path} with pooling={config.pooling}, "
+        f"bottleneck={config.bottleneck}{mask}; {sizes} texts; seed {args.seed}; world size {args.world_size} ({args.device})"
     )
 
 
@@ -347,6 +434,13 @@ def _check_settings(model_args: ModelArguments, args: VATTrainingArguments) -> N
         value = getattr(model_args if hasattr(model_args, name) else args, name)
         if value is not None and not value >= minimum:  # this way round, so that NaN is refused
             raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
+    for name, mask_types in _MASK_ARGUMENTS.items():
+        value, mask_type = getattr(model_args, name), model_args.mask_type
+        if value is not None and mask_type not in mask_types:
+            raise InputError(
+                f"--{name} is {value}, which is for --mask_type {' or '.join(mask_types)}, but "
+                f"{'none is given' if mask_type is None else f'that is {mask_type}'}; leave it out, or change --mask_type."
+            )
     if not 0 <= args.label_smoothing_factor < 1:
         raise InputError(
             f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."

@@ -1,5 +1,6 @@
-"""Which phase an epoch belongs to."""
+"""Which phase an epoch belongs to, and how much a word mask's term weighs in it."""
 
+import math
 from dataclasses import dataclass
 
 from ..errors import InputError
@@ -51,3 +52,33 @@ class PhaseSchedule:
         if place < self.compress_epochs:
             return "compress", place
         return "learn", place - self.compress_epochs
+
+
+@dataclass(frozen=True)
+class BetaSchedule:
+    """Weight β of a word mask's term, on a straight line from the first epoch to the last: a pure function of the epoch.
+
+    The published code of VMASK goes down from 1.0 to 0.01, in ten equal steps; it then takes an eleventh, below zero, where
+    a line between two values has none. KL annealing (Bowman et al., CoNLL 2016), which the paper names, goes up.
+
+    Args:
+        start: β ≥ 0 of the first epoch.
+        end: β ≥ 0 of the last epoch.
+
+    Raises:
+        InputError: if one of them is negative or not finite.
+    """
+
+    start: float
+    end: float
+
+    def __post_init__(self):
+        for name in ("start", "end"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise InputError(f"mask_beta_{name}={value} must be a number of at least 0.")
+
+    def beta(self, epoch: int, epochs: int) -> float:
+        """β of an epoch, counted from 0, out of `epochs`; that of a single epoch is `start`."""
+        share = epoch / (epochs - 1) if epochs > 1 else 0.0
+        return (1 - share) * self.start + share * self.end

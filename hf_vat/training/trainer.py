@@ -1,4 +1,4 @@
-"""Trainer that alternates learner and compressor phases."""
+"""Trainer that alternates learner and compressor phases, and trains word masks."""
 
 import json
 import logging
@@ -19,11 +19,17 @@ from ..inference import evaluation_mode
 from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
-from .schedule import PhaseSchedule
+from .schedule import BetaSchedule, PhaseSchedule
 
 logger = logging.getLogger(__name__)
 
 STATE_NAME = "vat_state.json"
+
+# Settings of a word mask that must agree between a checkpoint and the run that resumes it.
+_MASK_SETTINGS = (
+    *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_temperature", "mask_reduction"),
+    *("mask_normalization", "mask_k", "mask_site", "freeze_embeddings"),
+)
 
 
 class VATTrainer(Trainer):
@@ -36,6 +42,13 @@ class VATTrainer(Trainer):
     and `attention_jsd` (nats; between the attention now and at the beginning of the phase). Evaluation uses the head
     that the phase trains and adds the same measures with the prefix of its metrics.
 
+    Models with a word mask, [`BertWithVMask`] and [`EncoderWithVMask`], are trained in one phase, or with a bottleneck in
+    the phases of VAT. Their records also carry `mask_mean`, the mean mask of the content tokens, and `mask_open`, the share
+    of these with a mask above 0.5; where the loss has the mask's term, `mask_compression` (nats) and its weight
+    `mask_beta`, which is added to `loss`. With `mask_beta_start` and `mask_beta_end` this weight follows [`BetaSchedule`]
+    and is written to `model.config.mask_beta`, so a saved model says which one it had last. An evaluation warns if the mask
+    is open or closed nearly everywhere, since it then cannot tell which words matter.
+
     With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it.
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
     raises `KeyboardInterrupt`.
@@ -47,7 +60,7 @@ class VATTrainer(Trainer):
 
     Raises:
         InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
-            cannot be combined with phases.
+            cannot be combined with phases or with the model's mask.
         FloatingPointError: in training, if the loss is not finite, naming step, phase and component.
     """
 
@@ -85,6 +98,7 @@ class VATTrainer(Trainer):
         self.schedule = PhaseSchedule(
             self.args.start, self.args.start_epochs, self.args.compress_epochs, self.args.learn_epochs, alternates
         )
+        self.mask_beta_schedule = self._mask_beta_schedule()
         self._first_rows: list | None = None
         if _is_stream(self.train_dataset):
             self._cut_into_epochs()
@@ -105,6 +119,32 @@ class VATTrainer(Trainer):
         self._interrupt = StopOnInterrupt()
         self.add_callback(self._interrupt)
         self.add_callback(_PhaseCallback(self))
+
+    @property
+    def _has_mask_term(self) -> bool:
+        return getattr(self.model.config, "mask_type", "none") in ("vmask", "iba")
+
+    def _mask_beta_schedule(self) -> BetaSchedule | None:
+        start, end = self.args.mask_beta_start, self.args.mask_beta_end
+        if start is None and end is None:
+            return None
+        if start is None or end is None:
+            raise InputError(
+                f"mask_beta_start is {start} and mask_beta_end is {end}; give both, or neither for a constant mask_beta."
+            )
+        if not self._has_mask_term:
+            raise InputError(
+                f"mask_beta_start={start} weighs the term of a word mask, and {type(self.model).__name__} with "
+                f"mask_type={getattr(self.model.config, 'mask_type', None)!r} has none; leave it out, or use mask_type "
+                "'vmask' or 'iba'."
+            )
+        if self.args.load_best_model_at_end and self.args.metric_for_best_model.removeprefix("eval_") == "loss":
+            logger.warning(
+                "The losses of two epochs cannot be compared while mask_beta goes from %s to %s; choose the best model by "
+                "another metric_for_best_model, such as accuracy.",
+                *(start, end),
+            )
+        return BetaSchedule(start, end)
 
     def _cut_into_epochs(self) -> None:
         args = self.args
@@ -177,11 +217,13 @@ class VATTrainer(Trainer):
         return self.optimizer
 
     def enter_epoch(self, epoch: int) -> None:
-        """Put the model into the phase of an epoch; called at its beginning."""
+        """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
         phase = self.schedule.phase(epoch)
         self.model.set_phase(phase)
         fresh = "compressor" if phase == "compress" else "learner"
         self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
+        if self.mask_beta_schedule is not None:
+            self.model.config.mask_beta = self.mask_beta_schedule.beta(epoch, self.state.num_train_epochs)
         in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
         if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
             self._probe_reference = self._probe_attention()
@@ -206,21 +248,37 @@ class VATTrainer(Trainer):
             parts["compression"] += outputs.compression.detach().sum() / labelled * weight
         if outputs.token_importance is not None:
             parts["attention_entropy"] += normalised_entropy(outputs.token_importance.detach()).mean() * weight
+        if outputs.mask_compression is not None:
+            parts["mask_compression"] += outputs.mask_compression.detach().sum() / labelled * weight
+        if outputs.token_mask is not None:
+            mask = outputs.token_mask.detach()
+            parts["mask_tokens"] += (mask > 0).sum()  # special tokens and padding have exactly 0
+            parts["mask_mean"] += mask.sum()
+            parts["mask_open"] += (mask > 0.5).sum()
 
     def _mean_parts(self, split: str) -> dict[str, float]:
-        """Means since the last call over batches and processes, and the phase's β."""
+        """Means since the last call over batches and processes, those of the mask over tokens, and both β."""
         parts = self._parts[split]
         names = ["weight", "cross_entropy"]
         if self.schedule.alternates:
             names.append("compression")
         if self.model.config.pooling == "attention":
             names.append("attention_entropy")
+        if self._has_mask_term:
+            names.append("mask_compression")
+        if self.model.word_mask is not None:
+            names += ["mask_tokens", "mask_mean", "mask_open"]
         sums = torch.stack([torch.as_tensor(float(parts[name]), dtype=torch.float64) for name in names])
         parts.clear()
-        sums = self.accelerator.reduce(sums.to(self.args.device, torch.float32), "sum").tolist()
-        means = {name: total / max(sums[0], 1e-12) for name, total in zip(names[1:], sums[1:], strict=True)}
+        totals = self.accelerator.reduce(sums.to(self.args.device, torch.float32), "sum").tolist()
+        means = dict(zip(names, totals, strict=True))
+        weight, tokens = max(means.pop("weight"), 1e-12), max(means.pop("mask_tokens", 0), 1)
+        for name in means:
+            means[name] /= tokens if name in ("mask_mean", "mask_open") else weight
         if self.schedule.alternates:
             means["beta"] = float(self.model.config.beta)
+        if self._has_mask_term:
+            means["mask_beta"] = float(self.model.config.mask_beta)
         return means
 
     def log(self, logs, start_time=None):
@@ -240,7 +298,24 @@ class VATTrainer(Trainer):
         if f"{metric_key_prefix}_loss" in output.metrics:
             means = self._mean_parts("eval")
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
+            if "mask_mean" in means:
+                self._warn_of_collapse(means["mask_mean"], f"{metric_key_prefix}_mask_mean")
         return output
+
+    def _warn_of_collapse(self, mean: float, name: str) -> None:
+        config = self.model.config
+        # Weights that share 1, or k, among the words of a text are small in every long one.
+        shared = config.mask_type == "l2x" and config.mask_normalization != "sigmoid"
+        if 0.01 <= mean <= 0.99 or shared or not self.is_world_process_zero():
+            return
+        lets = "lets nearly every word through whole" if mean > 0.5 else "lets nearly nothing through"
+        # VMASK's term draws the mask to one half, from both sides; IBA's closes it.
+        change = "Lower" if config.mask_type == "iba" and mean < 0.5 else "Raise"
+        remedy = f"{change} mask_beta (now {config.mask_beta}) or lower" if self._has_mask_term else "Lower"
+        logger.warning(
+            f"{name} is {mean:.4f}: the word mask {lets}, so it cannot tell which words matter. {remedy} "
+            f"compressor_learning_rate ({self.args.compressor_learning_rate})."
+        )
 
     def _probe_attention(self) -> torch.Tensor | None:
         """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
@@ -257,7 +332,8 @@ class VATTrainer(Trainer):
             return self.model(**batch).token_importance.double().cpu()
 
     def _describe_divergence(self, outputs) -> str:
-        components = {name: getattr(outputs, name) for name in ("cross_entropy", "compression", "token_importance")}
+        names = ("cross_entropy", "compression", "mask_compression", "token_importance", "token_mask")
+        components = {name: getattr(outputs, name) for name in names}
         broken = [
             name for name, value in components.items() if value is not None and not torch.isfinite(value).all()
         ] or ["loss"]
@@ -272,11 +348,15 @@ class VATTrainer(Trainer):
     def _settings(self) -> dict:
         """What must agree between a checkpoint and the run that resumes it."""
         config = self.model.config
-        names = ("model_type", "pooling", "bottleneck", "heads", "num_labels")
+        names = ["model_type", "pooling", "bottleneck", "heads", "num_labels"]
+        names += [name for name in _MASK_SETTINGS if hasattr(config, name)]
         schedule = {
             name: getattr(self.schedule, name) for name in ("start", "start_epochs", "compress_epochs", "learn_epochs")
         }
-        return {name: getattr(config, name) for name in names} | (schedule if self.schedule.alternates else {})
+        settings = {name: getattr(config, name) for name in names} | (schedule if self.schedule.alternates else {})
+        if self._has_mask_term:
+            settings |= {name: getattr(self.args, name) for name in ("mask_beta_start", "mask_beta_end")}
+        return settings
 
     def _save_checkpoint(self, model, trial):
         # Written first: rotation and "best model" bookkeeping follow in the base class.
@@ -306,16 +386,22 @@ class VATTrainer(Trainer):
                 f"{checkpoint} cannot be resumed with other settings: {'; '.join(different)}. Use the settings it was "
                 "made with, or start a new run in another output_dir."
             )
-        # A finished run has no epoch left that would set it.
-        self.model.config.predict_from = type(self.model.config).from_pretrained(checkpoint).predict_from
+        # A finished run has no epoch left that would set them.
+        self._take_over(checkpoint)
         if state["attention_probe"] is not None:
             self._probe_reference = torch.tensor(state["attention_probe"], dtype=torch.float64)
 
     def _load_best_model(self):
         super()._load_best_model()
         # The weights alone do not tell which head gave the best score.
-        best = type(self.model.config).from_pretrained(self.state.best_model_checkpoint)
-        self.model.config.predict_from = best.predict_from
+        self._take_over(self.state.best_model_checkpoint)
+
+    def _take_over(self, checkpoint: str) -> None:
+        """What training writes into the configuration, as it was at a checkpoint."""
+        config = type(self.model.config).from_pretrained(checkpoint)
+        self.model.config.predict_from = config.predict_from
+        if self.mask_beta_schedule is not None:
+            self.model.config.mask_beta = config.mask_beta
 
 
 class _PhaseCallback(TrainerCallback):

@@ -311,6 +311,36 @@ def test_a_model_without_what_the_method_reads(model_without_importance, tokeniz
         explain(model_without_importance, tokenizer, ["good"], method)
 
 
+def test_the_refusal_names_the_method_for_what_the_model_has(model, tokenizer):
+    forward = model.forward
+    model.forward = lambda **batch: SimpleNamespace(**{**vars(forward(**batch)), "token_importance": None})
+    with pytest.raises(
+        InputError, match="'attention' has nothing to read; use method='mask', which reads the token_mask"
+    ):
+        explain(model, tokenizer, ["good"])
+    model.forward = lambda **batch: SimpleNamespace(**{**vars(forward(**batch)), "token_mask": None})
+    with pytest.raises(InputError, match="use method='attention', which reads the token_importance"):
+        explain(model, tokenizer, ["good"], "mask")
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, 0.3])
+def test_c17_words_under_a_constant_mask_tie(model, tokenizer, value):
+    """Also where a word has three tokens, whose mean could differ in the last digit."""
+    forward = model.forward
+
+    def constant(**batch):
+        output = forward(**batch)
+        output.token_mask = torch.full_like(output.token_mask, value) * batch["attention_mask"]
+        return output
+
+    model.forward = constant
+    (explanation,) = explain(model, tokenizer, ["unbelievable good film, not bad"], "mask")
+    assert explanation.tied and len(explanation.words) == 6
+    shown = explanation.to_terminal(color=False)
+    assert "All words tie" in shown and "highest" not in shown
+    assert "All words tie" in explanation.to_html()
+
+
 @every_method
 def test_words_that_are_given(model, tokenizer, method):
     """Already split texts keep their words, and are the joined text to the model."""

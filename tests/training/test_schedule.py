@@ -1,6 +1,7 @@
-"""Phase as a function of the epoch."""
+"""Phase, and weight of a word mask's term, as functions of the epoch."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.training import PhaseSchedule
+from hf_vat.training import BetaSchedule, PhaseSchedule
 from hf_vat.training.attention_shift import jensen_shannon, normalised_entropy
 
 
@@ -39,6 +40,34 @@ def test_a_phase_begins_exactly_where_it_differs_from_the_epoch_before(start, co
     schedule = PhaseSchedule(name, start, compress, learn)
     changes = epoch == 0 or schedule.phase(epoch) != schedule.phase(epoch - 1)
     assert schedule.begins(epoch) == changes
+
+
+def test_c14_beta_goes_down_as_in_the_published_code_and_never_below_its_end():
+    """There β = 1.0 loses 0.099 ten times; an eleventh would make it -0.089."""
+    betas = [BetaSchedule(1.0, 0.01).beta(epoch, 11) for epoch in range(11)]
+    assert betas == pytest.approx([1.0, 0.901, 0.802, 0.703, 0.604, 0.505, 0.406, 0.307, 0.208, 0.109, 0.01])
+    assert betas[-1] == 0.01
+
+
+def test_beta_goes_up_stays_and_has_one_epoch():
+    assert [BetaSchedule(0, 1).beta(epoch, 5) for epoch in range(5)] == [0, 0.25, 0.5, 0.75, 1]
+    assert {BetaSchedule(0.25, 0.25).beta(epoch, 3) for epoch in range(3)} == {0.25}
+    assert BetaSchedule(0.5, 0.01).beta(0, 1) == 0.5
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.integers(2, 50))
+def test_beta_is_between_its_ends_and_moves_one_way(start, end, epochs):
+    betas = [BetaSchedule(start, end).beta(epoch, epochs) for epoch in range(epochs)]
+    assert betas[0] == start and betas[-1] == end
+    assert min(start, end) - 1e-12 <= min(betas) and max(betas) <= max(start, end) + 1e-12
+    for before, after in pairwise(betas):
+        assert (after - before) * (end - start) >= -1e-12
+
+
+@pytest.mark.parametrize(("start", "end", "named"), [(-0.1, 1, "mask_beta_start=-0.1"), (1, math.nan, "mask_beta_end")])
+def test_beta_out_of_range_is_refused_by_name(start, end, named):
+    with pytest.raises(InputError, match=f"{named}.*at least 0"):
+        BetaSchedule(start, end)
 
 
 def test_entropy_and_divergence_by_hand():

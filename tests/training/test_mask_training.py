@@ -1,0 +1,443 @@
+"""VATTrainer on models with a word mask: weight of the term, statistics, collapse, checkpoints, refusals."""
+
+import json
+import logging
+import math
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
+
+from hf_vat import BertVMaskConfig, BertWithVMask, EncoderVMaskConfig, EncoderWithVMask, WordEncoderConfig, explain
+from hf_vat.errors import InputError
+from hf_vat.training import VATTrainer, VATTrainingArguments
+
+DOWN = {"mask_beta_start": 0.8, "mask_beta_end": 0.2}  # 0.8, 0.6, 0.4, 0.2 in four epochs
+VAT = {"pooling": "attention", "bottleneck": "gaussian"}
+SIZES = {
+    "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 32, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def make_model(tokenizer):
+    """The same weights each time."""
+
+    def make(mask="vmask", **settings):
+        with torch.random.fork_rng():
+            set_seed(0)
+            settings = {"vocab_size": len(tokenizer), "mask_type": mask, "initializer_range": 0.2} | settings
+            return BertWithVMask(BertVMaskConfig(**SIZES, **settings))
+
+    return make
+
+
+@pytest.fixture
+def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
+    """Four epochs of four steps."""
+
+    def make(mask="vmask", model=None, folder="run", callbacks=None, seed=0, **settings):
+        settings = {
+            "num_train_epochs": 4,
+            "start_epochs": 1,
+            "per_device_train_batch_size": 8,
+            "learning_rate": 1e-3,
+            "compressor_learning_rate": 1e-2,
+            "logging_steps": 1,
+            "use_cpu": True,
+            "report_to": "none",
+            "disable_tqdm": True,
+            "save_strategy": "no",
+        } | settings
+        set_seed(seed)
+        return VATTrainer(
+            make_model(mask) if model is None else model,
+            VATTrainingArguments(str(tmp_path / folder), **settings),
+            train_dataset=make_dataset(32),
+            eval_dataset=make_dataset(10, seed=1),
+            data_collator=DataCollatorWithPadding(tokenizer),
+            processing_class=tokenizer,
+            compute_metrics=lambda given: {"accuracy": float((given[0].argmax(-1) == given[1]).mean())},
+            callbacks=callbacks,
+        )
+
+    return make
+
+
+class StopAt(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = control.should_training_stop = True
+
+
+def set_scores(model, logit: float) -> None:
+    """The same mask logit for every word."""
+    with torch.no_grad():
+        model.word_mask.scorer.weight.zero_()
+        model.word_mask.scorer.bias.fill_(logit)
+
+
+# Log
+
+
+@pytest.mark.parametrize(
+    ("mask", "settings"), [("vmask", {}), ("iba", {}), ("vmask", VAT)], ids=["vmask", "iba", "vat"]
+)
+def test_c31_the_parts_add_up_to_the_loss_in_every_epoch(make_trainer, make_model, mask, settings):
+    trainer = make_trainer(
+        model=make_model(mask, **settings),
+        gradient_accumulation_steps=2,
+        logging_steps=3,
+        eval_strategy="epoch",
+        **DOWN,
+    )
+    trainer.train()
+    records = [(record, "") for record in trainer.state.log_history if "loss" in record]
+    records += [(record, "eval_") for record in trainer.state.log_history if "eval_loss" in record]
+    assert len(records) >= 8
+    for record, prefix in records:
+        beta = record[f"{prefix}mask_beta"]
+        assert beta == pytest.approx([0.8, 0.6, 0.4, 0.2][math.ceil(record["epoch"] - 1e-6) - 1])
+        total = record[f"{prefix}cross_entropy"] + beta * record[f"{prefix}mask_compression"]
+        if settings:
+            total += record[f"{prefix}beta"] * record[f"{prefix}compression"]
+        assert record[f"{prefix}loss"] == pytest.approx(total, abs=1e-5)
+        trained = prefix or record["phase"] != "compress"  # there the mask is frozen, and its term out of the loss
+        assert (record[f"{prefix}mask_compression"] > 0) == bool(trained)
+        assert 0 < record[f"{prefix}mask_mean"] < 1 and 0 <= record[f"{prefix}mask_open"] <= 1
+    assert trainer.model.config.mask_beta == 0.2
+
+
+def test_the_mean_is_over_the_content_tokens(make_trainer, make_model, make_dataset):
+    """Worked out text by text, without padding; texts count by their length."""
+    trainer = make_trainer(per_device_eval_batch_size=4)
+    with torch.no_grad():
+        trainer.model.word_mask.scorer.weight.mul_(20)
+    masks = []
+    for row in trainer.eval_dataset:
+        with torch.no_grad():
+            masks += trainer.model.eval()(input_ids=torch.tensor([row["input_ids"]])).token_mask[0, 1:-1].tolist()
+    metrics = trainer.evaluate()
+    assert min(masks) < 0.4 and max(masks) > 0.6
+    assert metrics["eval_mask_mean"] == pytest.approx(np.mean(masks), abs=1e-6)
+    assert metrics["eval_mask_open"] == pytest.approx(np.mean(np.array(masks) > 0.5), abs=1e-6)
+    assert trainer.predict(make_dataset(4)).metrics.keys() >= {"test_mask_mean", "test_mask_beta"}
+
+
+@pytest.mark.parametrize("mask", ["l2x", "none"])
+def test_what_a_model_lacks_is_not_logged(make_trainer, mask):
+    trainer = make_trainer(mask, num_train_epochs=1, eval_strategy="epoch")
+    trainer.train()
+    names = {name.removeprefix("eval_") for record in trainer.state.log_history for name in record}
+    assert names & {"mask_compression", "mask_beta", "mask_mean", "mask_open"} == (
+        {"mask_mean", "mask_open"} if mask == "l2x" else set()
+    )
+
+
+def test_c15_a_loss_that_is_not_finite_names_the_mask(make_trainer):
+    class Poison(TrainerCallback):
+        def on_step_begin(self, args, state, control, model=None, **kwargs):
+            if state.global_step == 5:
+                with torch.no_grad():
+                    model.word_mask.scorer.bias.fill_(float("nan"))
+
+    with pytest.raises(FloatingPointError, match=r"step 6 in phase 'finetune': .*mask_compression, token_mask"):
+        make_trainer(callbacks=[Poison()]).train()
+
+
+# Weight of the term
+
+
+def test_without_a_schedule_the_weight_is_the_callers(make_trainer, make_model):
+    class Switch(TrainerCallback):
+        def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+            model.config.mask_beta = 0.5 if state.epoch < 2 else 3.0
+
+    constant = make_trainer(model=make_model(mask_beta=0.7))
+    constant.train()
+    assert {record["mask_beta"] for record in constant.state.log_history if "loss" in record} == {0.7}
+    switched = make_trainer(callbacks=[Switch()])
+    switched.train()
+    assert [r["mask_beta"] for r in switched.state.log_history if "loss" in r] == [0.5] * 8 + [3.0] * 8
+
+
+def test_a_second_train_and_a_second_trainer_begin_with_the_first_weight(make_trainer):
+    first = make_trainer(num_train_epochs=2, **DOWN)
+    first.train()
+    first.train()
+    second = make_trainer(model=first.model, num_train_epochs=2, **DOWN)
+    second.train()
+    for trainer in (first, second):
+        betas = [record["mask_beta"] for record in trainer.state.log_history if "loss" in record]
+        assert betas == pytest.approx([0.8] * 4 + [0.2] * 4)
+
+
+def test_the_schedule_goes_by_steps_where_these_limit_training(make_trainer):
+    trainer = make_trainer(max_steps=10, num_train_epochs=99, **DOWN)  # two epochs and a half
+    trainer.train()
+    betas = {record["step"]: record["mask_beta"] for record in trainer.state.log_history if "loss" in record}
+    assert [betas[step] for step in (4, 5, 8, 9, 10)] == pytest.approx([0.8, 0.5, 0.5, 0.2, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("mask", "settings", "message"),
+    [
+        ("vmask", {"mask_beta_start": 1.0}, "mask_beta_end is None; give both"),
+        ("vmask", {"mask_beta_start": 1.0, "mask_beta_end": -0.1}, "mask_beta_end=-0.1 must be .* at least 0"),
+        ("l2x", DOWN, "BertWithVMask with mask_type='l2x' has none; leave it out, or use mask_type 'vmask' or 'iba'"),
+        ("none", DOWN, "mask_type='none' has none"),
+    ],
+)
+def test_a_schedule_that_does_not_fit_is_refused(make_trainer, mask, settings, message):
+    with pytest.raises(InputError, match=message):
+        make_trainer(mask, **settings)
+
+
+def test_losses_of_different_weights_are_not_to_be_compared(make_trainer, caplog):
+    best = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+    make_trainer(metric_for_best_model="accuracy", **best, **DOWN)
+    make_trainer(**best)
+    assert not caplog.records
+    make_trainer(**best, **DOWN)
+    assert "cannot be compared while mask_beta goes from 0.8 to 0.2" in caplog.text
+
+
+# Collapse
+
+
+def test_c17_a_mask_that_has_collapsed_is_logged_and_warned_of(make_trainer, make_model, tokenizer, caplog):
+    """Without the term; the accuracy says nothing of it."""
+    model = make_model(mask_beta=0)
+    set_scores(model, 5.5)
+    trainer = make_trainer(model=model, num_train_epochs=13, eval_strategy="epoch", compressor_learning_rate=1e-3)
+    with caplog.at_level(logging.WARNING):
+        trainer.train()
+    evaluations = [record for record in trainer.state.log_history if "eval_loss" in record]
+    assert trainer.state.global_step > 50 and len(evaluations) == 13
+    assert all(record["eval_mask_mean"] > 0.99 and record["eval_mask_open"] == 1 for record in evaluations)
+    warned = [record.message for record in caplog.records if "mask_mean" in record.message]
+    assert len(warned) == 13
+    mean = evaluations[-1]["eval_mask_mean"]
+    assert warned[-1] == (
+        f"eval_mask_mean is {mean:.4f}: the word mask lets nearly every word through whole, so it cannot tell which words "
+        "matter. Raise mask_beta (now 0) or lower compressor_learning_rate (0.001)."
+    )
+    set_scores(trainer.model, 20.0)
+    [explanation] = explain(trainer.model, tokenizer, ["a very good film"], "mask")
+    assert explanation.tied and "All words tie" in str(explanation)
+
+
+@pytest.mark.parametrize(
+    ("mask", "logit", "settings", "message"),
+    [
+        (
+            "vmask",
+            -6.0,
+            {},
+            r"lets nearly nothing through.*Raise mask_beta \(now 1.0\) or lower compressor_learning_rate",
+        ),
+        ("iba", 0.5, {}, r"every word through whole.*Raise mask_beta \(now 1.0\)"),  # beside the 5 it starts with
+        ("iba", -10.0, {}, r"lets nearly nothing through.*Lower mask_beta"),
+        ("l2x", -6.0, {"mask_normalization": "sigmoid"}, r"matter\. Lower compressor_learning_rate"),
+        ("vmask", 0.0, {}, None),
+        ("vmask", 4.5, {}, None),  # 0.989
+        ("l2x", -6.0, {}, None),  # weights of a text sum to 1 whatever the scores
+    ],
+)
+def test_c17_the_warning_says_what_to_do(make_trainer, make_model, caplog, mask, logit, settings, message):
+    trainer = make_trainer(model=make_model(mask, **settings))
+    set_scores(trainer.model, logit)
+    trainer.evaluate()
+    warned = [record.message for record in caplog.records if "mask_mean" in record.message]
+    if message is None:
+        assert not warned
+    else:
+        [text] = warned
+        assert re.search(message, text)
+
+
+# Optimizer
+
+
+def test_the_mask_has_the_learning_rate_of_new_parameters(make_trainer):
+    trainer = make_trainer(learning_rate=1e-4, compressor_learning_rate=1e-2)
+    trainer.create_optimizer()
+    rates = {id(p): group["lr"] for group in trainer.optimizer.param_groups for p in group["params"]}
+    for name, parameter in trainer.model.named_parameters():
+        assert rates[id(parameter)] == (1e-4 if name.startswith("bert.") else 1e-2), name
+    assert {name for name, _ in trainer.model.named_parameters() if "mask" in name} == {
+        "word_mask.scorer.weight",
+        "word_mask.scorer.bias",
+    }
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "cnn"])
+def test_l2_is_weight_decay_of_weights_alone(make_trainer, tokenizer, encoder):
+    """Biases have none; frozen embeddings are not in the optimizer at all."""
+    words = WordEncoderConfig(
+        vocab_size=len(tokenizer), encoder_type=encoder, embedding_size=8, hidden_size=12, pad_token_id=0
+    )
+    model = EncoderWithVMask(EncoderVMaskConfig(encoder=words, mask_type="none"))
+    trainer = make_trainer(model=model, weight_decay=0.01)
+    trainer.create_optimizer()
+    decays = {id(p): group["weight_decay"] for group in trainer.optimizer.param_groups for p in group["params"]}
+    found = {name: decays[id(parameter)] for name, parameter in model.named_parameters()}
+    assert found == {name: 0.0 if "bias" in name else 0.01 for name in found}
+    assert len(found) == {"lstm": 4, "cnn": 6}[encoder] + 4 and not any("embeddings" in name for name in found)
+
+
+def test_l2_shrinks_the_weights_and_leaves_the_embeddings(make_trainer):
+    norms = []
+    for decay in (0.0, 5.0):
+        trainer = make_trainer("none", weight_decay=decay)
+        before = {name: tensor.clone() for name, tensor in trainer.model.bert.embeddings.state_dict().items()}
+        trainer.train()
+        norms.append(trainer.model.learner_head.dense.weight.norm().item())
+        for name, tensor in trainer.model.bert.embeddings.state_dict().items():
+            assert torch.equal(tensor, before[name]), name
+    assert norms[1] < 0.8 * norms[0]
+
+
+# Checkpoints
+
+
+@pytest.mark.parametrize(("mask", "step"), [("vmask", 4), ("iba", 10)])  # at an end of an epoch, and within one
+def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step):
+    unbroken = make_trainer(mask, folder="unbroken", **DOWN)
+    unbroken.train()
+    make_trainer(mask, folder="broken", callbacks=[StopAt(step)], **DOWN).train()
+    resumed = make_trainer(mask, folder="broken", seed=99, **DOWN)
+    resumed.train(resume_from_checkpoint=True)
+    expected, found = unbroken.model.state_dict(), resumed.model.state_dict()
+    for name in expected:  # parameters, frozen embeddings and the estimates of IBA
+        assert torch.equal(found[name], expected[name]), name
+    assert torch.equal(found["word_mask.scorer.weight"], expected["word_mask.scorer.weight"])
+    untrained = make_model(mask)
+    assert not torch.equal(found["word_mask.scorer.weight"], untrained.word_mask.scorer.weight)
+    for name, tensor in untrained.bert.embeddings.state_dict().items():
+        assert torch.equal(found[f"bert.embeddings.{name}"], tensor), name
+    logs = [
+        [
+            (record["loss"], record["mask_beta"], record["mask_mean"])
+            for record in trainer.state.log_history
+            if "loss" in record
+        ]
+        for trainer in (unbroken, resumed)
+    ]
+    assert logs[0] == logs[1]
+
+
+def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_model):
+    make_trainer(callbacks=[StopAt(2)], **DOWN).train()
+    for settings, message in (
+        ({"model": make_model(mask_sample="hard_st"), **DOWN}, "mask_sample was 'soft' and is 'hard_st'"),
+        ({"model": make_model(freeze_embeddings=False), **DOWN}, "freeze_embeddings was True and is False"),
+        ({"mask": "iba", **DOWN}, "mask_type was 'vmask' and is 'iba'"),
+        ({**DOWN, "mask_beta_end": 0.1}, "mask_beta_end was 0.2 and is 0.1"),
+        ({}, "mask_beta_start was 0.8 and is None"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make_trainer(**settings).train(resume_from_checkpoint=True)
+
+
+def test_the_saved_weight_is_the_one_that_was_used(make_trainer):
+    scores = iter([0.1, 0.9, 0.5, 0.2])  # the second epoch is best
+    best = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+    trainer = make_trainer(metric_for_best_model="score", **best, **DOWN)
+    trainer.compute_metrics = lambda prediction: {"score": next(scores)}
+    trainer.train()
+    assert trainer.state.best_model_checkpoint.endswith("checkpoint-8")
+    assert trainer.model.config.mask_beta == pytest.approx(0.6)
+    for step, beta in ((4, 0.8), (8, 0.6), (12, 0.4), (16, 0.2)):
+        folder = os.path.join(trainer.args.output_dir, f"checkpoint-{step}")
+        assert BertWithVMask.from_pretrained(folder).config.mask_beta == pytest.approx(beta)
+
+
+def test_a_finished_run_keeps_its_last_weight(make_trainer):
+    make_trainer(save_strategy="epoch", num_train_epochs=2, **DOWN).train()
+    again = make_trainer(num_train_epochs=2, **DOWN)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == 8 and again.model.config.mask_beta == 0.2
+
+
+# Several processes
+
+TWO_PROCESSES = """
+import json, os, sys
+os.environ["HF_HUB_OFFLINE"] = "1"
+sys.path.insert(0, sys.argv[1])
+import conftest, torch
+from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
+from hf_vat import BertVMaskConfig, BertWithVMask
+from hf_vat.cli import run
+from hf_vat.training import VATTrainer, VATTrainingArguments
+
+def main():
+    tokenizer = conftest.tokenizer._get_wrapped_function()()
+    make = conftest.make_dataset._get_wrapped_function()(tokenizer)
+    set_seed(0)
+    model = BertWithVMask(BertVMaskConfig(vocab_size=len(tokenizer), mask_type=sys.argv[3], **json.loads(sys.argv[4])))
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    args = VATTrainingArguments(
+        sys.argv[2], num_train_epochs=2, use_cpu=True, report_to="none", per_device_train_batch_size=8 // processes,
+        disable_tqdm=True, logging_steps=1, eval_strategy="epoch", save_strategy="no", optim="sgd", max_grad_norm=0,
+        learning_rate=1e-2, compressor_learning_rate=1e-1, mask_beta_start=0.8, mask_beta_end=0.2,
+    )
+    trainer = VATTrainer(model, args, train_dataset=make(32), eval_dataset=make(10, seed=1),
+                         data_collator=DataCollatorWithPadding(tokenizer), processing_class=tokenizer)
+    # draws differ between processes: take the middle instead
+    torch.rand_like = lambda tensor: torch.full_like(tensor, 0.5)
+    torch.randn_like = lambda tensor, **kwargs: torch.zeros_like(tensor, **kwargs)
+    trainer.train()
+    sums = {name: tensor.double().sum().item() for name, tensor in model.state_dict().items()}
+    with open(f"{sys.argv[2]}.{trainer.args.process_index}.json", "w") as file:
+        json.dump({"world_size": trainer.args.world_size, "sums": sums, "log": trainer.state.log_history[:-1]}, file)
+
+run(main)
+"""
+
+
+def launch(tmp_path, processes: int, mask: str) -> list[dict]:
+    script, output = tmp_path / "two.py", tmp_path / f"{mask}{processes}"
+    script.write_text(TWO_PROCESSES, encoding="utf-8")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command = (launcher if processes == 2 else [sys.executable]) + [
+        str(script),
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+        str(output),
+        mask,
+        json.dumps(SIZES | {"hidden_dropout_prob": 0.0}),
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return [json.loads((tmp_path / f"{mask}{processes}.{rank}.json").read_text()) for rank in range(processes)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mask", ["vmask", "iba"])
+def test_c18_c88_two_processes_agree_with_each_other_and_with_one(tmp_path, mask):
+    two = launch(tmp_path, 2, mask)
+    assert [record["world_size"] for record in two] == [2, 2]
+    for name in two[0]["sums"]:  # the frozen embeddings too
+        # Estimates of IBA are sent from the first process at the beginning of each step, and so differ after the last.
+        if name not in ("word_mask.mean", "word_mask.variance", "word_mask.count"):
+            assert two[0]["sums"][name] == two[1]["sums"][name], name
+    if mask == "iba":
+        assert two[0]["sums"]["word_mask.count"] < 200  # the words of one process, of two epochs of 32 texts
+        return
+    [one] = launch(tmp_path, 1, mask)
+    assert two[0]["sums"] == pytest.approx(one["sums"], abs=1e-4)
+    for ours, theirs in zip(two[0]["log"], one["log"], strict=True):
+        for name in ours:
+            if "loss" in ours and ("mask" in name or name == "cross_entropy"):
+                assert ours[name] == pytest.approx(theirs[name], abs=1e-5), name
