@@ -10,10 +10,10 @@ PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist workst
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
 
-test: $(VENV)/test
+test: $(VENV)/test $(VENV)/transformers-tests
 	$(PYTEST) -m "not slow"
 
-test-all: $(VENV)/test
+test-all: $(VENV)/test $(VENV)/transformers-tests
 	$(PYTEST)
 
 # The model of the quickstart is what is explained.
@@ -51,6 +51,15 @@ $(VENV)/bench: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[test]"
+	@touch $@
+
+# Transformers' tests of models come with its source distribution (10 MB, of which 1 MB is kept), not with the package.
+$(VENV)/transformers-tests: $(VENV)/test
+	version=$$($(RUN) -c "from importlib.metadata import version; print(version('transformers'))") && \
+	$(RUN) -m pip download --disable-pip-version-check -q --no-deps --no-binary transformers -d $(VENV) \
+		"transformers==$$version" && \
+	tar -xzf "$(VENV)/transformers-$$version.tar.gz" -C $(VENV) "transformers-$$version/tests" && \
+	rm "$(VENV)/transformers-$$version.tar.gz"
 	@touch $@
 
 $(VENV)/lint: $(VENV)/bin/python pyproject.toml

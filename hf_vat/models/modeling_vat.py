@@ -69,6 +69,10 @@ class VATClassifierOutput(ModelOutput):
     attentions: tuple[torch.FloatTensor, ...] | None = None
 
 
+class SizeMismatchError(ValueError, RuntimeError):
+    """A checkpoint has layers of other sizes: a `ValueError` as all refusals here, a `RuntimeError` as in transformers."""
+
+
 class ClassificationHead(nn.Module):
     """MLP with one hidden layer: vector [B, N] -> logits [B, C]."""
 
@@ -124,7 +128,7 @@ class VATClassifier:
         """As in transformers; a checkpoint with other classes or sizes is refused by naming its layers.
 
         Raises:
-            ValueError: naming each layer that does not fit, its size in the checkpoint and in the model.
+            SizeMismatchError: naming each layer that does not fit, its size in the checkpoint and in the model.
         """
         # Loaded leniently first, since the base class's error names neither layers nor sizes.
         wants_info = kwargs.pop("output_loading_info", False)
@@ -136,7 +140,7 @@ class VATClassifier:
                 f"{name} is {tuple(stored)} in the checkpoint and {tuple(wanted)} in the model"
                 for name, stored, wanted in sorted(info["mismatched_keys"])
             )
-            raise ValueError(
+            raise SizeMismatchError(
                 f"{pretrained_model_name_or_path} does not fit the configuration (num_labels={model.num_labels}): "
                 f"{layers}. Pass ignore_mismatched_sizes=True to initialise these layers anew."
             )
