@@ -256,6 +256,8 @@ def train_classifier(
     if "test" in encoded:
         trainer.save_metrics("test", trainer.evaluate(encoded["test"], metric_key_prefix="test"))
     trainer.save_state()
+    if args.push_to_hub:
+        trainer.push_to_hub()
     if trainer.is_world_process_zero():
         model.save_pretrained(args.output_dir)
         tokenizer.save_pretrained(args.output_dir)

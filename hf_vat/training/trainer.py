@@ -10,7 +10,7 @@ from itertools import islice
 
 import torch
 from datasets import IterableDataset
-from transformers import Trainer, TrainerCallback
+from transformers import TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint, has_length
 
 from ..data import StreamedEpochs
@@ -19,6 +19,7 @@ from ..inference import evaluation_mode
 from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
+from .pushing import PushingTrainer
 from .schedule import BetaSchedule, PhaseSchedule
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ _MASK_SETTINGS = (
 )
 
 
-class VATTrainer(Trainer):
+class VATTrainer(PushingTrainer):
     """
     [`~transformers.Trainer`] for VAT classifiers: everything works as there, and each epoch belongs to a phase.
 
