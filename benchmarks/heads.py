@@ -180,6 +180,7 @@ def to_markdown(args: HeadArguments) -> str:
         "of the attention over words, from 0 to 1. The recipe in bold is what `hf-vat reproduce vat` uses.",
     ]
     for encoder in args.encoders.split(","):
+        by_dataset = {}
         for dataset in args.datasets.split(","):
             rows = {}
             for name in (*CONTROLS, *RECIPES[encoder]):
@@ -187,8 +188,45 @@ def to_markdown(args: HeadArguments) -> str:
                 if None not in found:
                     rows[name] = found
             if CONTROLS.keys() <= rows.keys():
-                lines += ["", markdown(to_table(rows, dataset, encoder, args.seeds))]
+                by_dataset[dataset] = rows
+        if len(by_dataset) > 1:
+            lines += ["", markdown(to_means(by_dataset, encoder))]
+        for dataset, rows in by_dataset.items():
+            lines += ["", markdown(to_table(rows, dataset, encoder, args.seeds))]
     return "\n".join(lines) + "\n"
+
+
+def to_means(by_dataset: dict[str, dict[str, list[dict]]], encoder: str) -> Table:
+    """Mean differences from ATT (matched) over data sets, of the recipes that all of them have."""
+    columns = ("accuracy", *SCORES)
+    rows = []
+    for name in RECIPES[encoder]:
+        if all(name in results for results in by_dataset.values()):
+            found = [
+                [
+                    [result[column] - control[column] for column in columns]
+                    for result, control in zip(*pair, strict=True)
+                ]
+                for pair in ((results[name], results["ATT (matched)"]) for results in by_dataset.values())
+            ]
+            means, lowest = np.mean(found, axis=(0, 1)), np.mean(found, axis=1).min(0)
+            rows.append(
+                [
+                    bold(name, encoder),
+                    *(f"{100 * mean:+.1f} ({100 * low:+.1f})" for mean, low in zip(means, lowest, strict=True)),
+                ]
+            )
+    return Table(
+        f"{encoder}: over {', '.join(by_dataset)}",
+        ["recipe", *columns],
+        rows,
+        "Mean difference from ATT (matched) over data sets and seeds; in brackets that of the data set where it is lowest.",
+    )
+
+
+def bold(name: str, encoder: str) -> str:
+    """The name, in bold for the recipe in use."""
+    return f"**{name}**" if RECIPES[encoder].get(name) == ENCODERS[encoder].recipe else name
 
 
 def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: int) -> Table:
@@ -201,8 +239,7 @@ def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: 
             values = np.array([result.get(column, np.nan) for result in found])
             control = np.array([result.get(column, np.nan) for result in results["ATT (matched)"]])
             cells.append(to_cell(values, control, name, column))
-        used = recipes.get(name) == ENCODERS[encoder].recipe
-        rows.append([f"**{name}**" if used else name, *cells])
+        rows.append([bold(name, encoder), *cells])
     settings = asdict(next(iter(recipes.values())))
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in settings.items())
     return Table(
