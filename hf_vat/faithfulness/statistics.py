@@ -106,7 +106,8 @@ def paired_bootstrap_over_runs(a, b, confidence: float = 0.95, n_resamples: int 
 
     Of R runs R - 1 are drawn each time, which gives the mean over runs its unbiased variance (Rao and Wu 1988,
     "Resampling inference with complex survey data", section 2); of N texts N. With one run only texts are resampled, and
-    the result holds for that run.
+    the result holds for that run. A run's own noise in a text is counted twice, in the runs and in the texts, so the interval is
+    too wide, up to 1.7 times, where runs differ in nothing else (Owen 2007, "The pigeonhole bootstrap").
 
     Args:
         a, b: one number for each run and text, shape [R, N], runs and texts in the same order; the other arguments as in

@@ -76,6 +76,10 @@ _MINIMA = {
 _MASK_ARGUMENTS = {
     "mask_beta": ("vmask", "iba"),
     "mask_layers": ("vmask", "l2x", "iba"),
+    "mask_hidden_size": ("vmask", "l2x", "iba"),
+    "mask_temperature": ("vmask", "l2x"),
+    "mask_reduction": ("vmask", "iba"),
+    "mask_k": ("l2x",),
     "mask_sample": ("vmask",),
     "mask_site": ("vmask", "l2x", "iba"),
     "mask_normalization": ("l2x",),
@@ -112,18 +116,20 @@ class ModelArguments:
             "choices": ["gaussian", "none"],
         },
     )
-    heads: str = field(
-        default="separate",
+    heads: str | None = field(
+        default=None,
         metadata={
-            "help": "Heads of learner and compressor.",
+            "help": "Heads of learner and compressor, separate by default.",
             "choices": ["separate", "shared", "shared_mean"],
         },
     )
-    beta: float = field(default=0.1, metadata={"help": "Weight of the compression term."})
-    kl_reduction: str = field(
-        default="mean", metadata={"help": "KL over latent dimensions.", "choices": ["mean", "sum"]}
+    beta: float | None = field(default=None, metadata={"help": "Weight of the compression term, 0.1 by default."})
+    kl_reduction: str | None = field(
+        default=None, metadata={"help": "KL over latent dimensions, mean by default.", "choices": ["mean", "sum"]}
     )
-    prior: str = field(default="standard", metadata={"help": "Prior of z.", "choices": ["standard", "learned"]})
+    prior: str | None = field(
+        default=None, metadata={"help": "Prior of z, standard by default.", "choices": ["standard", "learned"]}
+    )
     mask_type: str | None = field(
         default=None,
         metadata={
@@ -145,6 +151,18 @@ class ModelArguments:
             "choices": ["soft", "hard_st"],
         },
     )
+    mask_hidden_size: int | None = field(
+        default=None, metadata={"help": "Width between two layers, that of the embeddings by default."}
+    )
+    mask_temperature: float | None = field(default=None, metadata={"help": "Temperature of the draws, 1 by default."})
+    mask_reduction: str | None = field(
+        default=None,
+        metadata={
+            "help": "The mask's term over the words of a text: their mean, the default, or their sum, as in the paper.",
+            "choices": ["token_mean", "sum"],
+        },
+    )
+    mask_k: int | None = field(default=None, metadata={"help": "Words that L2X's concrete_topk draws, 10 by default."})
     mask_site: str | None = field(
         default=None,
         metadata={
@@ -166,7 +184,10 @@ class ModelArguments:
             "begin at random."
         },
     )
-    max_length: int = field(default=256, metadata={"help": "Tokens per text, special ones included."})
+    max_length: int = field(
+        default=256,
+        metadata={"help": "Tokens per text at most, special ones included; fewer where the checkpoint takes fewer."},
+    )
     word_encoder: str | None = field(
         default=None,
         metadata={
@@ -194,6 +215,8 @@ class ModelArguments:
         if self.mask_type is None:
             self.pooling = self.pooling or "attention"
             self.bottleneck = self.bottleneck or "gaussian"
+            self.heads, self.kl_reduction = self.heads or "separate", self.kl_reduction or "mean"
+            self.prior, self.beta = self.prior or "standard", 0.1 if self.beta is None else self.beta
 
 
 def train_classifier(
@@ -227,7 +250,7 @@ def train_classifier(
         tokenizer, model = load_model(model_args, data["train"], args.seed)
 
         def encode(rows: dict) -> dict:
-            return tokenizer(rows["text"], truncation=True, max_length=model_args.max_length)
+            return tokenizer(rows["text"], truncation=True, max_length=tokenizer.model_max_length)
 
         encoded = {}
         for split, rows in data.items():
@@ -295,10 +318,12 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
             "encoder: a folder, or a Hub id if the Hub can be reached."
         ) from error
     allowed = maximum_length(model, tokenizer)
-    if not 3 <= model_args.max_length <= allowed:
+    if model_args.max_length < 3:
         raise InputError(f"--max_length is {model_args.max_length}; {name} takes 3 to {allowed} tokens.")
+    if allowed < model_args.max_length:
+        logger.warning("%s takes %d tokens, so longer texts are cut there.", name, allowed)
     # What is saved says how long the texts were in training; explanations truncate alike.
-    tokenizer.model_max_length = model_args.max_length
+    tokenizer.model_max_length = min(model_args.max_length, allowed)
     return tokenizer, model
 
 

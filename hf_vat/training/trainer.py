@@ -44,11 +44,12 @@ class VATTrainer(PushingTrainer):
     that the phase trains and adds the same measures with the prefix of its metrics.
 
     Models with a word mask, [`BertWithVMask`] and [`EncoderWithVMask`], are trained in one phase, or with a bottleneck in
-    the phases of VAT. Their records also carry `mask_mean`, the mean mask of the content tokens, and `mask_open`, the share
-    of these with a mask above 0.5; where the loss has the mask's term, `mask_compression` (nats) and its weight
-    `mask_beta`, which is added to `loss`. With `mask_beta_start` and `mask_beta_end` this weight follows [`BetaSchedule`]
-    and is written to `model.config.mask_beta`, so a saved model says which one it had last. An evaluation warns if the mask
-    is open or closed nearly everywhere, since it then cannot tell which words matter.
+    the phases of VAT. Their records also carry `mask_mean` and `mask_sd`, mean and standard deviation of the mask over
+    content tokens, and `mask_open`, the share of these with a mask above 0.5; where the loss has the mask's term,
+    `mask_compression` (nats) and its weight `mask_beta`, which is added to `loss`. With `mask_beta_start` and
+    `mask_beta_end` this weight follows [`BetaSchedule`] and is written to `model.config.mask_beta`, so a saved model says
+    which one it had last. An evaluation warns if the mask is open or closed nearly everywhere, or nearly the same for all
+    words, since it then cannot tell which words matter.
 
     With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it.
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
@@ -256,6 +257,7 @@ class VATTrainer(PushingTrainer):
             parts["mask_tokens"] += (mask > 0).sum()  # special tokens and padding have exactly 0
             parts["mask_mean"] += mask.sum()
             parts["mask_open"] += (mask > 0.5).sum()
+            parts["mask_sd"] += ((mask - 0.5).square() * (mask > 0)).sum()  # about ½, or float32 would cancel out
 
     def _mean_parts(self, split: str) -> dict[str, float]:
         """Means since the last call over batches and processes, those of the mask over tokens, and both β."""
@@ -268,14 +270,16 @@ class VATTrainer(PushingTrainer):
         if self._has_mask_term:
             names.append("mask_compression")
         if self.model.word_mask is not None:
-            names += ["mask_tokens", "mask_mean", "mask_open"]
+            names += ["mask_tokens", "mask_mean", "mask_open", "mask_sd"]
         sums = torch.stack([torch.as_tensor(float(parts[name]), dtype=torch.float64) for name in names])
         parts.clear()
         totals = self.accelerator.reduce(sums.to(self.args.device, torch.float32), "sum").tolist()
         means = dict(zip(names, totals, strict=True))
         weight, tokens = max(means.pop("weight"), 1e-12), max(means.pop("mask_tokens", 0), 1)
         for name in means:
-            means[name] /= tokens if name in ("mask_mean", "mask_open") else weight
+            means[name] /= tokens if name in ("mask_mean", "mask_open", "mask_sd") else weight
+        if "mask_sd" in means:  # until here the mean of squares
+            means["mask_sd"] = max(means["mask_sd"] - (means["mask_mean"] - 0.5) ** 2, 0) ** 0.5
         if self.schedule.alternates:
             means["beta"] = float(self.model.config.beta)
         if self._has_mask_term:
@@ -300,22 +304,35 @@ class VATTrainer(PushingTrainer):
             means = self._mean_parts("eval")
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
             if "mask_mean" in means:
-                self._warn_of_collapse(means["mask_mean"], f"{metric_key_prefix}_mask_mean")
+                self._warn_of_collapse(means["mask_mean"], means["mask_sd"], metric_key_prefix)
         return output
 
-    def _warn_of_collapse(self, mean: float, name: str) -> None:
+    def _warn_of_collapse(self, mean: float, sd: float, prefix: str) -> None:
         config = self.model.config
         # Weights that share 1, or k, among the words of a text are small in every long one.
         shared = config.mask_type == "l2x" and config.mask_normalization != "sigmoid"
-        if 0.01 <= mean <= 0.99 or shared or not self.is_world_process_zero():
+        if shared or not self.is_world_process_zero():
             return
-        lets = "lets nearly every word through whole" if mean > 0.5 else "lets nearly nothing through"
+        # IBA begins with every word at 0.9933.
+        begins, most = (0.98, 0.995) if config.mask_type == "iba" else (1, 0.99)
         # VMASK's term draws the mask to one half, from both sides; IBA's closes it.
-        change = "Lower" if config.mask_type == "iba" and mean < 0.5 else "Raise"
-        remedy = f"{change} mask_beta (now {config.mask_beta}) or lower" if self._has_mask_term else "Lower"
+        if mean > most:
+            what, change = "lets nearly every word through whole", "Raise"
+        elif mean < 0.01:
+            what, change = "lets nearly nothing through", "Lower" if config.mask_type == "iba" else "Raise"
+        elif sd < 0.01 and mean < begins:
+            what, change = "is nearly the same for all words", "Lower"
+        else:
+            return
+        remedy = f"{change} mask_beta (now {config.mask_beta})" if self._has_mask_term else ""
+        if 0.01 <= mean <= most:
+            remedy += (" or train" if remedy else "Train") + " longer."
+        else:
+            rate = f"compressor_learning_rate ({self.args.compressor_learning_rate})."
+            remedy += (" or lower " if remedy else "Lower ") + rate
         logger.warning(
-            f"{name} is {mean:.4f}: the word mask {lets}, so it cannot tell which words matter. {remedy} "
-            f"compressor_learning_rate ({self.args.compressor_learning_rate})."
+            f"{prefix}_mask_mean is {mean:.4f} and {prefix}_mask_sd {sd:.4f}: the word mask {what}, so it cannot tell which "
+            f"words matter. {remedy}"
         )
 
     def _probe_attention(self) -> torch.Tensor | None:

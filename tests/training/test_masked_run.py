@@ -199,11 +199,17 @@ def test_the_second_stage_keeps_encoder_and_head_of_the_first(arguments, tmp_pat
 
 
 def test_a_mask_under_a_bottleneck(arguments, tmp_path):
-    train_classifier(*arguments("vat", model={"heads": "shared"}, num_train_epochs=1))
-    second = {"model_name_or_path": str(tmp_path / "vat"), "mask_type": "vmask", "heads": "shared"}
+    first = {"heads": "shared", "beta": 0.5, "kl_reduction": "sum", "prior": "learned", "max_length": 12}
+    train_classifier(*arguments("vat", model=first, num_train_epochs=1))
+    second = {"model_name_or_path": str(tmp_path / "vat"), "mask_type": "vmask", "max_length": 256}
     trainer = train_classifier(*arguments(model=second, start_epochs=1))
     assert {record["phase"] for record in trainer.state.log_history} == {"joint", "compress"}
-    assert (trainer.model.config.pooling, trainer.model.config.bottleneck) == ("attention", "gaussian")
+    kept = trainer.model.config
+    assert (kept.pooling, kept.bottleneck) == ("attention", "gaussian")
+    assert {name: getattr(kept, name) for name in first if name != "max_length"} == {
+        name: value for name, value in first.items() if name != "max_length"
+    }
+    assert trainer.processing_class.model_max_length == 12  # the first stage's: its models know no longer texts
 
 
 # Bad input
