@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import transformers
 from datasets import Dataset
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -40,6 +41,14 @@ SYSTEMS = {
     "vat_shared_mean": {"bottleneck": "gaussian", "heads": "shared_mean"},
     "vat_learned_prior": {"bottleneck": "gaussian", "prior": "learned", "kl_reduction": "mean"},
 }
+
+
+@pytest.fixture(autouse=True)
+def transformers_logging():
+    """A command that ran in this process has set up logging for a process of its own; other tests must not see it."""
+    verbosity = transformers.logging.get_verbosity()
+    yield
+    transformers.logging.set_verbosity(verbosity)
 
 
 @pytest.fixture(scope="session")
