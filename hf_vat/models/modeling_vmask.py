@@ -26,6 +26,7 @@ class WordMasking:
             embeddings = self.get_input_embeddings().embedding_dim
             size = embeddings if config.mask_site == "word" else config.hidden_size
             self.word_mask = MASKS[config.mask_type](config, size)
+        self._position_offset = position_offset(self.base_model)
         self._freeze_embeddings()
 
     def _freeze_embeddings(self) -> None:
@@ -58,7 +59,7 @@ class WordMasking:
         if "input_ids" in inputs:
             input_ids = inputs.pop("input_ids").long()  # tokenizers give floats if no text has a token
             inputs["inputs_embeds"] = self.get_input_embeddings()(input_ids)  # [B, T, d]
-            offset = position_offset(self.base_model)
+            offset = self._position_offset
             if offset is not None and "position_ids" not in inputs:
                 # From embeddings such encoders cannot tell the padding, which they leave out when they count.
                 words = input_ids != offset

@@ -73,19 +73,24 @@ class CellSettings:
                 data[split] = data[split].shuffle(seed=0).select(range(most))
         return data
 
+    def words_file(self, dataset: str) -> Path | None:
+        """The file with labelled words that belongs to a data set, if there is one."""
+        if self.data_dir is None or dataset not in WORD_LABELS:
+            return None
+        folder, name, _ = WORD_LABELS[dataset]
+        path = Path(self.data_dir) / folder / name
+        return path if path.is_file() else None
+
     def labelled_words(self, dataset: str) -> dict:
         """The positive and negative texts with labelled words that belong to a data set, by polarity; empty without.
 
         Raises:
             InputError: if the file cannot be read, or has no text of a polarity.
         """
-        if self.data_dir is None or dataset not in WORD_LABELS:
+        path = self.words_file(dataset)
+        if path is None:
             return {}
-        folder, name, read = WORD_LABELS[dataset]
-        path = Path(self.data_dir) / folder / name
-        if not path.is_file():
-            return {}
-        split = read(path)
+        split = WORD_LABELS[dataset][2](path)
         return {polarity: sentiment_words(split, polarity) for polarity in ("positive", "negative")}
 
 
@@ -133,7 +138,7 @@ class Cell:
             "bf16": settings.bf16,
             "recipe": asdict(encoder.recipe),
             "training": encoder.training,
-            "words": bool(settings.labelled_words(self.dataset)),
+            "words": settings.words_file(self.dataset) is not None,
         }
 
     def result(self, settings: CellSettings) -> dict | None:
@@ -225,23 +230,20 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     data, words = settings.load(cell.dataset), settings.labelled_words(cell.dataset)
     models = _models(cell, settings, data)
-    iterations, vectors = _iterations(models, data)
+    iterations, correct, vectors = _iterations(models, data)
     rows = {}
     for row in ROWS[cell.kind]:
         number = next(iter(models)) if row == "ATT" else _select(iterations)
         model, tokenizer = load_classifier(str(models[number]))
         texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-        if row == "base":
-            correct = _probabilities(model, tokenizer, texts).argmax(1) == np.array(labels)
-            found = {"correct": correct.astype(int).tolist()}
-        elif row == "Random":
+        found: dict = {} if row == "Random" else {"correct": correct[number]}
+        if row == "Random":
             runs = Faithfulness(model, tokenizer, texts, labels, ks=KS, batch_size=64).random(range(5)).results
-            found = {"base": _wanted({name: np.mean([run.values[name] for run in runs], 0) for name in runs[0].values})}
+            found["base"] = _wanted({name: np.mean([run.values[name] for run in runs], 0) for name in runs[0].values})
             found["words"] = _against_words(words, None)
-        else:
+        elif row != "base":
             save_to = cell.explanations(settings, row)
             explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64, save_to=save_to)
-            found = {"correct": [int(explanation.correct) for explanation in explanations]}
             scores = [explanation.scores for explanation in explanations]
             seen = [explanation.seen for explanation in explanations]
             for name, scorer in (("base", _base_model(cell, settings, data)), ("self", (model, tokenizer))):
@@ -286,22 +288,28 @@ def _base_model(cell: Cell, settings: CellSettings, data: DatasetDict):
     return load_classifier(str(_models(cell.base, settings, data)[number]))
 
 
-def _iterations(models: dict[int, Path], data: DatasetDict) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Accuracies and separation by iteration, and the text vectors [iterations, texts, H] with their labels."""
+def _iterations(
+    models: dict[int, Path], data: DatasetDict
+) -> tuple[list[dict], dict[int, list[int]], dict[str, np.ndarray]]:
+    """Accuracies and separation by iteration; for each test text whether an iteration classifies it correctly; and the text
+    vectors [iterations, texts, H] with their labels."""
     size = len(data["test"])
     shown = np.random.default_rng(0).permutation(size)[:_SHOWN_VECTORS]
     texts = data["test"]["text"][:]
     labels = np.array(data["test"]["label"][:])[shown]
-    iterations, vectors = [], []
+    iterations, correct, vectors = [], {}, []
     for number, folder in models.items():
         model, tokenizer = load_classifier(str(folder))
-        record: dict = {"iteration": number}
-        for split in ("validation", "test"):
-            found = _probabilities(model, tokenizer, data[split]["text"][:]).argmax(1)
-            record[split] = float((found == np.array(data[split]["label"][:])).mean())
+        right = {
+            split: _probabilities(model, tokenizer, rows["text"][:]).argmax(1) == np.array(rows["label"][:])
+            for split, rows in data.items()
+            if split != "train"
+        }
+        correct[number] = right["test"].astype(int).tolist()
         vectors.append(_text_vectors(model, tokenizer, [texts[place] for place in shown]))
-        iterations.append(record | separation(vectors[-1], labels)._asdict())
-    return iterations, {"vectors": np.array(vectors, dtype=np.float32), "labels": labels}
+        accuracies = {split: float(right[split].mean()) for split in ("validation", "test")}
+        iterations.append({"iteration": number} | accuracies | separation(vectors[-1], labels)._asdict())
+    return iterations, correct, {"vectors": np.array(vectors, dtype=np.float32), "labels": labels}
 
 
 def _select(iterations: list[dict]) -> int:

@@ -19,7 +19,7 @@ from ..training import ModelArguments, VATTrainingArguments, train_classifier
 # (matched) has as many updates of the encoder as VAT, and is not in the paper.
 ROWS = {"base": ("base", "Random"), "ATT": ("ATT", "ATT (matched)"), "VAT": ("VAT",)}
 KINDS = tuple(ROWS)
-SYSTEMS = ("base", "ATT", "ATT (matched)", "VAT")
+SYSTEMS = tuple(row for rows in ROWS.values() for row in rows if row != "Random")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Encoder:
         model: its part of `ModelArguments`, made when it is needed, as packages are looked up.
         training: its part of `VATTrainingArguments`.
         base_pooling: pooling of the base system (VAT paper, section 4.2).
-        recipe: of VAT, found on validation data (docs/heads.md).
+        recipe: of VAT; the LSTM's was found on validation data (docs/heads.md), the others' is the quickstart's.
     """
 
     paper: str

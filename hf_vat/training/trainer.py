@@ -254,10 +254,11 @@ class VATTrainer(PushingTrainer):
             parts["mask_compression"] += outputs.mask_compression.detach().sum() / labelled * weight
         if outputs.token_mask is not None:
             mask = outputs.token_mask.detach()
-            parts["mask_tokens"] += (mask > 0).sum()  # special tokens and padding have exactly 0
+            content = mask > 0  # special tokens and padding have exactly 0
+            parts["mask_tokens"] += content.sum()
             parts["mask_mean"] += mask.sum()
             parts["mask_open"] += (mask > 0.5).sum()
-            parts["mask_sd"] += ((mask - 0.5).square() * (mask > 0)).sum()  # about ½, or float32 would cancel out
+            parts["mask_sd"] += ((mask - 0.5).square() * content).sum()  # about ½, or float32 would cancel out
 
     def _mean_parts(self, split: str) -> dict[str, float]:
         """Means since the last call over batches and processes, those of the mask over tokens, and both β."""
