@@ -12,7 +12,9 @@ hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to a
 
 import json
 import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -71,22 +73,15 @@ def main():
     scores = args.json and output_file("--json", args.json)
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
+    explained = partial(
+        explain, model, tokenizer, method=args.method, batch_size=args.batch_size, seed=args.seed, **settings
+    )
     if data_args.streaming:
-        _explain_stream(args, data_args, model, tokenizer, settings, save_to)
+        _explain_stream(args, explained, _open_store(args, model, settings, save_to), stream_texts(data_args, model))
         return
     texts, gold = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
-    explanations = explain(
-        model,
-        tokenizer,
-        texts,
-        args.method,
-        gold=gold,
-        batch_size=args.batch_size,
-        seed=args.seed,
-        progress=len(texts) > args.batch_size or args.method not in _FAST,
-        save_to=save_to,
-        **settings,
-    )
+    progress = len(texts) > args.batch_size or args.method not in _FAST
+    explanations = explained(texts, gold=gold, progress=progress, save_to=save_to)
     for explanation in explanations[: args.show]:
         print(explanation.to_terminal(color=in_colour()), end="\n\n")
     if html:
@@ -98,36 +93,25 @@ def main():
         print(f"Scores: {scores}")
 
 
-def _explain_stream(args: ExplainArguments, data_args: DataArguments, model, tokenizer, settings: dict, save_to: Path):
-    rows = stream_texts(data_args, model)
+def _open_store(args: ExplainArguments, model, settings: dict, save_to: Path) -> Store:
     settings = check_settings(args.method, **settings)
     seed = {"seed": args.seed} if METHODS[args.method].draws else {}
-    store = Store(
-        save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings | seed}
-    )
+    return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings | seed})
+
+
+def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, rows: Iterator) -> None:
     store.skip_finished(rows)
     shown = 0
     try:
         while chunk := list(islice(rows, _TOGETHER)):
             texts, gold = zip(*chunk, strict=True)
-            explanations = explain(
-                model,
-                tokenizer,
-                texts,
-                args.method,
-                gold=gold,
-                batch_size=args.batch_size,
-                seed=args.seed,
-                progress=args.method not in _FAST,
-                save_to=store,
-                **settings,
-            )
+            explanations = explained(texts, gold=gold, progress=args.method not in _FAST, save_to=store)
             for explanation in explanations[: args.show - shown]:
                 print(explanation.to_terminal(color=in_colour()), end="\n\n")
             shown = min(args.show, shown + len(chunk))
             logger.info("%d explained", store.finished)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt(
-            f"Stopped: {store.finished} explanations are in {save_to}; the same call goes on."
+            f"Stopped: {store.finished} explanations are in {store.path}; the same call goes on."
         ) from interrupt
-    print(f"Explanations: {store.finished} in {save_to}")
+    print(f"Explanations: {store.finished} in {store.path}")
