@@ -8,6 +8,8 @@ again, so an interrupted study goes on where it stopped; the table holds what is
 """
 
 import json
+import shlex
+import sys
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -21,9 +23,9 @@ from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.agreement import normalized_entropy
 from hf_vat.report import Table
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction import ENCODERS, Recipe
-from hf_vat.reproduction.cells import in_parallel, save_result
-from hf_vat.reproduction.systems import train_system
+from hf_vat.reproduction.running import in_parallel, save_result
+from hf_vat.reproduction.vat import ENCODERS, Recipe
+from hf_vat.reproduction.vat.systems import train_system
 
 START = Recipe("joint", 6, 2, 2, 3, "separate", 0.1, "sum")
 SCORES = ("accuracy_drop@5", "posthoc_gold@5")
@@ -48,12 +50,11 @@ _SHORT = replace(START, start_epochs=2, rounds=2, compress_epochs=1, learn_epoch
 RECIPES["minilm"] = {
     "joint start": _SHORT,
     "ATT as start (the paper's reading)": replace(_SHORT, start="finetune"),
-    "compressor first": replace(_SHORT, start_epochs=0, rounds=1, compress_epochs=2, learn_epochs=4),
-    "compressor first, mean KL": replace(
-        _SHORT, start_epochs=0, rounds=1, compress_epochs=2, learn_epochs=4, kl_reduction="mean"
-    ),
-    "compressor first, two rounds": replace(_SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2),
+    "compressor first": replace(_SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2),
+    "shared head": replace(_SHORT, heads="shared"),
+    "β = 0.01": replace(_SHORT, beta=0.01),
     "mean KL, β = 0.1": replace(_SHORT, kl_reduction="mean"),
+    "mean KL, β = 1": replace(_SHORT, kl_reduction="mean", beta=1.0),
 }
 
 
@@ -171,11 +172,10 @@ def to_markdown(args: HeadArguments) -> str:
     lines = [
         "# Which heads, which start, which β",
         "",
-        f"Written by `python benchmarks/heads.py --encoders {args.encoders} --datasets {args.datasets} --seeds {args.seeds} "
-        f"--train_size {args.train_size}{' --bf16' * args.bf16}`.",
+        f"Written by `{shlex.join(['python', 'benchmarks/heads.py', *sys.argv[1:]])}`.",
         "",
-        "Validation data only, on which nothing is trained; each row is the model of the last epoch. All rows of a table have trained the encoder for as many "
-        "epochs, so ATT (matched) is the control. The scorer of all rankings is the seed's base model. Percent, mean ± sd "
+        f"At most {args.train_size:,} training texts. Validation data only, on which nothing is trained; each row is the model of "
+        "the last epoch. All rows of a table have trained the encoder for as many epochs, so ATT (matched) is the control. The scorer of all rankings is the seed's base model. Percent, mean ± sd "
         "over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. Entropy is that "
         "of the attention over words, from 0 to 1. The recipe in bold is what `hf-vat reproduce vat` uses.",
     ]

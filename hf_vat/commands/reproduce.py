@@ -1,6 +1,7 @@
-"""Reproduce tables and curves of the VAT paper, beside its numbers, with claims and their tests.
+"""Reproduce tables and curves of a paper, beside its numbers, with claims and their tests.
 
     hf-vat reproduce vat --table 2,3,4,5,6 --datasets trec,sst2 --encoders lstm,minilm --seeds 3 --data_dir data
+    hf-vat reproduce vmask --table 3,4,9 --datasets trec,sst2 --encoders cnn,lstm --seeds 3 --data_dir data
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.
@@ -8,29 +9,38 @@ run again, so an interrupted reproduction goes on where it stopped.
 
 import shlex
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hf_vat.cli import is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
-from hf_vat.reproduction import (
-    DATASETS,
-    ENCODERS,
-    KINDS,
-    TABLES,
-    WORD_LABELS,
-    Cell,
-    CellSettings,
-    VATResults,
-    run_cells,
-    write_vat,
-)
+from hf_vat.reproduction import DATASETS, CellSettings, run_cells, vat, vmask
+
+
+class Paper(NamedTuple):
+    """A paper that can be reproduced: its tables and encoders by name, what results are read as, and what writes them."""
+
+    tables: Mapping[int, object]
+    encoders: Mapping[str, object]
+    results: type
+    write: Callable
+
+
+PAPERS = {
+    "vat": Paper(vat.TABLES, vat.ENCODERS, vat.VATResults, vat.write_vat),
+    "vmask": Paper(vmask.TABLES, vmask.ENCODERS, vmask.VMaskResults, vmask.write_vmask),
+}
 
 
 @dataclass
 class ReproduceArguments:
-    table: str = field(default="2,3,4,6", metadata={"help": "Tables of the paper, with commas between them."})
+    table: str | None = field(
+        default=None,
+        metadata={"help": "Tables of the paper, with commas between them; all that need no further files by default."},
+    )
     datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
-    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(ENCODERS)}."})
+    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(vmask.ENCODERS)}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
     add: str | None = field(
         default=None,
@@ -39,7 +49,7 @@ class ReproduceArguments:
     data_dir: str | None = field(
         default=None, metadata={"help": "Folder with a folder of files for each data set; the Hub by default."}
     )
-    work_dir: str = field(default="runs/reproduce", metadata={"help": "Folder for the cells."})
+    work_dir: str = field(default="runs/reproduce", metadata={"help": "Folder for the cells of one paper."})
     output_dir: str = field(default="runs/results", metadata={"help": "Folder for tables and curves."})
     max_train_samples: int | None = field(default=None, metadata={"help": "Rows of training data; all by default."})
     max_eval_samples: int | None = field(
@@ -51,15 +61,19 @@ class ReproduceArguments:
 
 def main():
     argv = sys.argv[1:]
-    paper = argv.pop(0) if argv and not argv[0].startswith("-") else None
-    if paper != "vat" and not {"-h", "--help"} & set(argv):
-        raise InputError(f"The paper is {paper!r}; it must be 'vat', as in: hf-vat reproduce vat --table 2.")
+    name = argv.pop(0) if argv and not argv[0].startswith("-") else None
+    if name not in PAPERS and not {"-h", "--help"} & set(argv):
+        raise InputError(
+            f"The paper is {name!r}; it must be one of {', '.join(PAPERS)}, as in: hf-vat reproduce vat --table 2."
+        )
     (args,) = parse_arguments((ReproduceArguments,), __doc__, argv)
     if not is_main_process():
         return
-    tables = [int(number) for number in _listed("table", args.table, map(str, TABLES))]
+    paper = PAPERS[name]
+    by_default = ",".join(str(number) for number in paper.tables if (name, number) != ("vat", 5))
+    tables = [int(number) for number in _listed("table", args.table or by_default, map(str, paper.tables))]
     datasets = _listed("datasets", args.datasets, DATASETS)
-    encoders = _listed("encoders", args.encoders, ENCODERS)
+    encoders = _listed("encoders", args.encoders, paper.encoders)
     for option in ("seeds", "jobs"):
         if getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}; it must be at least 1.")
@@ -72,19 +86,19 @@ def main():
     import_extra("sklearn")
     output = output_folder("--output_dir", args.output_dir)
     output_folder("--work_dir", args.work_dir)
-    wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets} | _added(args.add)
-    cells = [
-        Cell(dataset, encoder, kind, seed)
-        for (dataset, encoder), seeds in wanted.items()
-        for seed in range(seeds)
-        for kind in KINDS
-    ]
+    wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets}
+    wanted |= _added(args.add, paper.encoders)
+    cells = [cell for setting, seeds in wanted.items() for cell in paper.results.cells(*setting, seeds, tables)]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
-    if 5 in tables and not any(settings.labelled_words(dataset) for dataset, _ in wanted):
-        places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in WORD_LABELS.items())
+    if (
+        name == "vat"
+        and 5 in tables
+        and not any(vat.labelled_words(settings, dataset) for dataset in {dataset for dataset, _ in wanted})
+    ):
+        places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in vat.WORD_LABELS.items())
         raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
-    results = VATResults(run_cells(cells, settings, args.jobs))
-    path = write_vat(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
+    results = paper.results(run_cells(cells, settings, args.jobs))
+    path = paper.write(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")
 
 
@@ -96,12 +110,12 @@ def _listed(option: str, given: str, allowed) -> list[str]:
     return list(dict.fromkeys(given.split(",")))
 
 
-def _added(given: str | None) -> dict[tuple[str, str], int]:
+def _added(given: str | None, encoders: Mapping[str, object]) -> dict[tuple[str, str], int]:
     """Numbers of seeds by data set and encoder."""
     found = {}
     for setting in given.split(",") if given else []:
         dataset, encoder, seeds = [*setting.split("/"), "", ""][:3]
-        if dataset not in DATASETS or encoder not in ENCODERS or not seeds.isdecimal() or int(seeds) < 1:
+        if dataset not in DATASETS or encoder not in encoders or not seeds.isdecimal() or int(seeds) < 1:
             raise InputError(f"--add has {setting!r}; write data set, encoder and seeds, such as trec/minilm/2.")
         found[dataset, encoder] = int(seeds)
     return found

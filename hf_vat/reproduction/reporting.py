@@ -1,21 +1,14 @@
 """Results of a reproduction as files: Markdown, JSON, figures, and a page."""
 
 import json
-import os
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from ..explanations import Explanation
 from ..report import Table, write_report
 from ..report.tables import markdown
-
-_PACKAGES = ("torch", "transformers", "datasets")
 
 
 class Figure(NamedTuple):
@@ -68,20 +61,11 @@ def write_results(
         if not figure.shows_texts:
             lines += [f"### {figure.heading}", "", f"![{figure.heading}]({figure.name}.png)", ""]
     hidden = [f"`{figure.name}.png`" for figure in figures if figure.shows_texts]
-    lines.append(
-        f"The command also writes `report.html` and heatmaps ({', '.join(hidden)}); they show texts of the data, and are "
-        "not kept here."
-    )
+    heatmaps = f" and heatmaps ({', '.join(hidden)})" if hidden else ""
+    lines.append(f"The command also writes `report.html`{heatmaps} with texts of the data, which are not kept here.")
     path = folder / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
     about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
     write_report(folder / "report.html", title, runs, settings=about, tables=tables, figures=drawn)
     return path
-
-
-def machine() -> str:
-    """What this runs on: processor, cores, GPU, versions."""
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    return f"{platform.machine()}, {os.cpu_count()} cores{gpu}; {packages}"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.reproduction.representations import separation, tsne
+from hf_vat.reproduction.vat.representations import separation, tsne
 
 pytest.importorskip("sklearn")
 PAIRS = [[0.0, 0.0], [0.0, 1.0], [10.0, 0.0], [10.0, 1.0]]

@@ -15,10 +15,11 @@ from hf_vat.commands import reproduce
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction import ENCODERS, KINDS, Cell, CellSettings, Recipe, VATResults, cells, run_cells
-from hf_vat.reproduction.systems import Encoder
-from hf_vat.reproduction.vat import claims_tables
-from hf_vat.reproduction.vat_report import heatmap_texts
+from hf_vat.reproduction import CellSettings, run_cells, running
+from hf_vat.reproduction.claims import claims_tables
+from hf_vat.reproduction.vat import ENCODERS, KINDS, Recipe, VATCell, VATResults, cells
+from hf_vat.reproduction.vat.report import heatmap_texts
+from hf_vat.reproduction.vat.systems import Encoder
 
 SCORES = [f"{score}@{k}" for score in cells.SCORES for k in cells.KS]
 WORD_SCORES = [
@@ -60,7 +61,7 @@ def results():
     found = {}
     for seed in (0, 1):
         low, high = column([0, 0, 1, 0], [1, 0, 0, 0]), column([1, 1, 1, seed], [1, 1, 1, 1])
-        base, att, vat = (Cell("trec", "lstm", kind, seed) for kind in KINDS)
+        base, att, vat = (VATCell("trec", "lstm", kind, seed) for kind in KINDS)
         random = row([], base=column([0, 0, 0, 0], [0, 0, 0, 0]))
         found[base] = result(base, {"base": row([1, 1, 0, 0]), "Random": random}, 0.5, 0.75)
         rows = {
@@ -117,18 +118,18 @@ def test_iterations_and_separation(results):
 
 def test_claims_are_paired_over_texts(results):
     found = results.claims([2, 3, 4, 5])
-    claims = {(claim["score"], claim["judge"], claim["claim"]): claim for claim in found}
+    claims = {(claim["score"], claim["claim"]): claim for claim in found}
     assert len(claims) == len(found) == 3 + 2 * (4 + 2) + 12 * 4
-    against_att = claims["accuracy_drop@5", "base", "VAT > ATT"]
+    against_att = claims["accuracy_drop@5", "VAT > ATT"]
     assert against_att["difference"] == pytest.approx(100 * np.mean([1, 1, 0, 0.5]))
     assert (against_att["seeds_won"], against_att["seeds"]) == (2, 2)
-    same = claims["accuracy_drop@5", "base", "VAT > ATT (matched)"]
+    same = claims["accuracy_drop@5", "VAT > ATT (matched)"]
     assert (same["difference"], same["p_value"], same["verdict"], same["seeds_won"]) == (0, 1, "open", 0)
-    to_random = claims["posthoc_gold@5", "base", "VAT > Random"]
+    to_random = claims["posthoc_gold@5", "VAT > Random"]
     assert (to_random["verdict"], to_random["paper"]) == ("held", pytest.approx(79.2 - 71.4))
-    own = claims["posthoc_gold@5", "self", "VAT > ATT (matched)"]
+    own = claims["posthoc_gold@5, own", "VAT > ATT (matched)"]
     assert (own["verdict"], own["paper"]) == ("held", None)
-    assert claims["positive f1@5", "words", "VAT > ATT"]["difference"] == pytest.approx(25)
+    assert claims["positive f1@5", "VAT > ATT"]["difference"] == pytest.approx(25)
     counted, told = map(markdown, claims_tables(found))
     assert "| lstm, trec | posthoc_gold@5 | VAT > Random | +100.0 [100.0, 100.0] | +7.8 |" in told
     assert "| VAT > Random | posthoc_gold@5 | 1 | 0 | 0 | 0 |" in counted
@@ -138,22 +139,24 @@ def test_claims_are_paired_over_texts(results):
 
 def test_a_worse_system_fails_its_claim(results):
     for seed in (0, 1):
-        rows = results.results[Cell("trec", "lstm", "ATT", seed)]["rows"]
-        vat = results.results[Cell("trec", "lstm", "VAT", seed)]["rows"]
+        rows = results.results[VATCell("trec", "lstm", "ATT", seed)]["rows"]
+        vat = results.results[VATCell("trec", "lstm", "VAT", seed)]["rows"]
         rows["ATT"], vat["VAT"] = vat["VAT"], rows["ATT"]
-    verdicts = {(claim["judge"], claim["claim"]): claim["verdict"] for claim in results.claims([4])}
-    assert verdicts["base", "VAT > ATT"] == "failed"
+    verdicts = {(claim["score"], claim["claim"]): claim["verdict"] for claim in results.claims([4])}
+    assert verdicts["posthoc_gold@5", "VAT > ATT"] == "failed"
 
 
 def test_a_claim_that_one_seed_contradicts_is_open(results):
     # of 40 texts VAT gains 20 with one seed, and loses 1 with the other
     for seed, values in enumerate(([0, 1] * 20, [1] * 40)):
         for kind in KINDS:
-            for name, found in results.results[Cell("trec", "lstm", kind, seed)]["rows"].items():
+            for name, found in results.results[VATCell("trec", "lstm", kind, seed)]["rows"].items():
                 if "base" in found:
                     better = [1] * 40 if seed == 0 else [0] + [1] * 39
                     found["base"]["posthoc_gold@5"] = better if name == "VAT" else values
-    claim = next(claim for claim in results.claims([4]) if (claim["judge"], claim["claim"]) == ("base", "VAT > ATT"))
+    claim = next(
+        claim for claim in results.claims([4]) if (claim["score"], claim["claim"]) == ("posthoc_gold@5", "VAT > ATT")
+    )
     assert claim["difference"] > 20 and (claim["seeds_won"], claim["verdict"]) == (1, "open")
     assert claim["low"] < 0  # as a draw of the other seed alone would give
 
@@ -164,7 +167,7 @@ def test_one_seed_decides_nothing(results):
 
 
 def test_the_papers_broken_rows_are_named():
-    cell = [Cell("trec", "minilm", kind, 0) for kind in KINDS]
+    cell = [VATCell("trec", "minilm", kind, 0) for kind in KINDS]
     same = column([0, 1], [1, 0])
     rows = [
         {"base": row([1, 0]), "Random": row([], base=same)},
@@ -243,10 +246,10 @@ def tiny(tokenizer, tmp_path, monkeypatch):
 
 
 def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
-    wanted = [Cell("sst1", "minilm", kind, 0) for kind in KINDS]
+    wanted = [VATCell("sst1", "minilm", kind, 0) for kind in KINDS]
     ran = []
-    run_cell = cells.run_cell
-    monkeypatch.setattr(cells, "run_cell", lambda cell, settings: (ran.append(cell.kind), run_cell(cell, settings)))
+    run_cell = running.run_cell
+    monkeypatch.setattr(running, "run_cell", lambda cell, settings: (ran.append(cell.kind), run_cell(cell, settings)))
     first = run_cells(wanted[:1], tiny)
     results = run_cells(wanted, tiny)
     assert ran == ["base", "ATT", "VAT"] and results[wanted[0]] == first[wanted[0]]
@@ -319,7 +322,7 @@ def test_labelled_words_are_scored(tiny, tmp_path):
     (tmp_path / "data" / "sst2").mkdir()
     for split in ("train", "validation", "test"):
         (tmp_path / "data" / "sst2" / f"{split}.csv").write_text("\n".join(rows), encoding="utf-8")
-    base, vat = Cell("sst2", "minilm", "base", 0), Cell("sst2", "minilm", "VAT", 0)
+    base, vat = VATCell("sst2", "minilm", "base", 0), VATCell("sst2", "minilm", "VAT", 0)
     results = run_cells([base, vat], tiny)
     expected = results[base]["rows"]["Random"]["words"]
     assert expected["positive precision@1"] == pytest.approx([1 / 3])  # the text without a positive word is left out
@@ -330,7 +333,7 @@ def test_labelled_words_are_scored(tiny, tmp_path):
 
 
 def test_a_model_of_other_settings_is_not_taken(tiny):
-    base = Cell("sst1", "minilm", "base", 0)
+    base = VATCell("sst1", "minilm", "base", 0)
     run_cells([base], tiny)
     (base.folder(tiny) / "result.json").unlink()  # as if killed while measuring
     fewer = replace(tiny, max_train_samples=5)
@@ -339,7 +342,7 @@ def test_a_model_of_other_settings_is_not_taken(tiny):
 
 
 def test_a_half_written_checkpoint_does_not_stop_a_cell(tiny):
-    base = Cell("sst1", "minilm", "base", 0)
+    base = VATCell("sst1", "minilm", "base", 0)
     half = base.folder(tiny) / "model" / "checkpoint-3"
     half.mkdir(parents=True)  # as if killed while it was written: the trainer's state comes last
     (half / "vat_state.json").write_text("{}", encoding="utf-8")
@@ -348,10 +351,10 @@ def test_a_half_written_checkpoint_does_not_stop_a_cell(tiny):
 
 
 def test_a_ranking_needs_its_judge(tiny):
-    with pytest.raises(InputError, match="sst1-minilm-base-0, which is not among the cells"):
-        run_cells([Cell("sst1", "minilm", "VAT", 0)], tiny)
+    with pytest.raises(InputError, match="needs sst1-minilm-base-0, which is not among the cells"):
+        run_cells([VATCell("sst1", "minilm", "VAT", 0)], tiny)
     with pytest.raises(InputError, match="kind is 'Random'"):
-        Cell("sst1", "minilm", "Random", 0)
+        VATCell("sst1", "minilm", "Random", 0)
 
 
 def _write_process(path, seconds):
@@ -361,7 +364,7 @@ def _write_process(path, seconds):
 
 def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
     paths = [tmp_path / str(number) for number in range(3)]
-    cells.in_parallel(_write_process, [(path, 0) for path in paths], 2, "cells")
+    running.in_parallel(_write_process, [(path, 0) for path in paths], 2, "cells")
     found = [path.read_text(encoding="utf-8").split() for path in paths]
     assert str(os.getpid()) not in {process for process, _ in found}
     assert {threads for _, threads in found} == {str(max(1, torch.get_num_threads() // 2))}
@@ -377,7 +380,7 @@ def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
         (["vat", "--add", "trec/minilm"], "--add has 'trec/minilm'"),
         (["vat", "--add", "trec/minilm/0"], "such as trec/minilm/2"),
         (["vat", "--max_eval_samples", "3"], "--max_eval_samples is 3; it must be at least 20"),
-        (["bert"], "The paper is 'bert'; it must be 'vat'"),
+        (["bert"], "The paper is 'bert'; it must be one of vat, vmask"),
         ([], "The paper is None"),
     ],
 )

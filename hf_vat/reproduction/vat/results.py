@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..faithfulness.statistics import bootstrap_interval, paired_bootstrap_over_runs
-from ..report import Table
-from .cells import KS, WORD_KS, Cell
+from ...report import Table
+from ..claims import band, compare, mean_sd
+from .cells import KS, WORD_KS, VATCell
 from .paper import VAT_ITERATIONS, VAT_TABLES, VAT_WORDS
-from .systems import ENCODERS, ROWS, SYSTEMS
+from .systems import ENCODERS, KINDS, ROWS, SYSTEMS
 
 TABLES = {
     2: ("Test accuracy", "accuracy"),
@@ -32,7 +32,12 @@ _WORD_SCORES = tuple(
 class VATResults:
     """Results of cells, as [`run_cells`](hf_vat.reproduction.run_cells) returns them."""
 
-    results: dict[Cell, dict]
+    results: dict[VATCell, dict]
+
+    @staticmethod
+    def cells(dataset: str, encoder: str, seeds: int, numbers: Sequence[int]) -> list[VATCell]:
+        """The cells that some of the tables need: all, whichever these are."""
+        return [VATCell(dataset, encoder, kind, seed) for seed in range(seeds) for kind in KINDS]
 
     def settings(self) -> list[tuple[str, str]]:
         """Data sets and encoders, in the order given."""
@@ -44,7 +49,7 @@ class VATResults:
     def runs(self, dataset: str, encoder: str, row: str) -> list[dict]:
         """The results of the training runs that give a row, by seed."""
         [kind] = [kind for kind, rows in ROWS.items() if row in rows]
-        return [self.results[Cell(dataset, encoder, kind, seed)] for seed in self.seeds(dataset, encoder)]
+        return [self.results[VATCell(dataset, encoder, kind, seed)] for seed in self.seeds(dataset, encoder)]
 
     def values(self, dataset: str, encoder: str, row: str, score: str, judge: str = "base") -> np.ndarray:
         """Values of a row per seed and text, shape [seeds, texts].
@@ -82,7 +87,7 @@ class VATResults:
 
         def cell(dataset: str, encoder: str, row: str) -> str:
             printed = self._printed(dataset, encoder, score, judge, row)
-            return _mean_sd(self.values(dataset, encoder, row, score, judge).mean(1), printed)
+            return mean_sd(self.values(dataset, encoder, row, score, judge).mean(1), printed)
 
         settings = self.settings()
         columns = [f"{encoder}, {dataset} ({len(self.seeds(dataset, encoder))})" for dataset, encoder in settings]
@@ -109,7 +114,7 @@ class VATResults:
             cells = []
             for score in _WORD_SCORES:
                 printed = self._printed(dataset, encoder, score, "words", row)
-                cells.append(_mean_sd(self.values(dataset, encoder, row, score, "words").mean(1), printed))
+                cells.append(mean_sd(self.values(dataset, encoder, row, score, "words").mean(1), printed))
             rows.append([row, *cells])
         source = (
             ""
@@ -137,7 +142,7 @@ class VATResults:
                 cells = []
                 for number in range(most):
                     printed = paper[number] if system == "VAT" and number < len(paper) else None
-                    cells.append(_mean_sd(by_iteration[number], printed) if number in by_iteration else "")
+                    cells.append(mean_sd(by_iteration[number], printed) if number in by_iteration else "")
                 selected = [str(run["rows"][system]["iteration"]) for run in self.runs(dataset, encoder, system)]
                 rows.append([f"{encoder}, {dataset}", system, *cells, ", ".join(selected)])
         return Table(
@@ -157,8 +162,8 @@ class VATResults:
                     for run in self.runs(dataset, encoder, system)
                 ]
                 cells = [
-                    _mean_sd(np.array([record["silhouette"] for record in chosen]), scale=1),
-                    _mean_sd(np.array([record["knn_accuracy"] for record in chosen])),
+                    mean_sd(np.array([record["silhouette"] for record in chosen]), scale=1),
+                    mean_sd(np.array([record["knn_accuracy"] for record in chosen])),
                 ]
                 by_iteration = self._by_iteration(dataset, encoder, system, "silhouette")
                 cells.append(", ".join(f"{number}: {values.mean():.2f}" for number, values in by_iteration.items()))
@@ -190,12 +195,7 @@ class VATResults:
     # Claims and curves
 
     def claims(self, numbers: Sequence[int]) -> list[dict]:
-        """The paper's orderings in some of its tables, with the difference in points, and the paper's difference.
-
-        Intervals and p are of [`paired_bootstrap_over_runs`](hf_vat.faithfulness.statistics.paired_bootstrap_over_runs):
-        they hold for other texts and other seeds. A claim "held" if p < 0.05 and the difference is above 0 in every seed,
-        "failed" if p < 0.05 and it is below 0 in every seed, else it is "open". One seed decides nothing: "one seed".
-        """
+        """The paper's orderings in some of its tables, for [`claims_tables`]; "own" are those by each model's own judgement."""
         found = []
         for dataset, encoder in self.settings():
             compared = []
@@ -212,18 +212,13 @@ class VATResults:
         return found
 
     def _claim(self, dataset: str, encoder: str, score: str, judge: str, better: str, worse: str) -> dict:
-        a, b = (self.values(dataset, encoder, row, score, judge) for row in (better, worse))
-        test = paired_bootstrap_over_runs(a, b)
-        differences = (a - b).mean(1)
-        won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-        sure = test.p_value < 0.05
-        verdict = "held" if sure and won == len(a) else "failed" if sure and lost == len(a) else "open"
         papers = [self._printed(dataset, encoder, score, judge, row) for row in (better, worse)]
+        shown = score + (", own" if judge == "self" else "")
         return {
-            **{"dataset": dataset, "encoder": encoder, "score": score, "judge": judge, "claim": f"{better} > {worse}"},
-            **{"difference": 100 * test.difference, "low": 100 * test.low, "high": 100 * test.high},
-            **{"paper": None if None in papers else papers[0] - papers[1], "p_value": test.p_value},
-            **{"seeds_won": won, "seeds": len(a), "verdict": "one seed" if len(a) == 1 else verdict},
+            **{"dataset": dataset, "encoder": encoder, "score": shown, "claim": f"{better} > {worse}"},
+            "group": "precision, recall, F1 of sentiment words" if judge == "words" else shown,
+            "paper": None if None in papers else papers[0] - papers[1],
+            **compare(*(self.values(dataset, encoder, row, score, judge) for row in (better, worse))),
         }
 
     def _printed(self, dataset: str, encoder: str, score: str, judge: str, row: str) -> float | None:
@@ -244,69 +239,9 @@ class VATResults:
         return {
             score: {
                 row.lower() if row == "Random" else row: [
-                    (float(k), *_band(self.values(dataset, encoder, row, f"{score}@{k}"))) for k in KS
+                    (float(k), *band(self.values(dataset, encoder, row, f"{score}@{k}"))) for k in KS
                 ]
                 for row in (*RANKINGS[1:], "Random")
             }
             for score in _CURVES
         }
-
-
-def claims_tables(claims: Sequence[dict]) -> list[Table]:
-    """How many claims held, and all claims with their tests; nothing without claims."""
-    if not claims:
-        return []
-    verdicts = ("held", "open", "failed", "one seed")
-    counts: dict[tuple[str, str], dict[str, int]] = {}
-    for claim in claims:
-        row = counts.setdefault((claim["claim"], _score_name(claim, short=True)), dict.fromkeys(verdicts, 0))
-        row[claim["verdict"]] += 1
-    return [
-        Table(
-            "Claims, counted over data sets and encoders",
-            ["claim", "score", *verdicts],
-            [[*names, *map(str, row.values())] for names, row in counts.items()],
-        ),
-        Table(
-            "Claims",
-            ["setting", "score", "claim", "difference", "the paper's", "p", "seeds won", "verdict"],
-            [
-                [
-                    f"{claim['encoder']}, {claim['dataset']}",
-                    _score_name(claim),
-                    claim["claim"],
-                    f"{claim['difference']:+.1f} [{claim['low']:.1f}, {claim['high']:.1f}]",
-                    "" if claim["paper"] is None else f"{claim['paper']:+.1f}",
-                    f"{claim['p_value']:.3f}",
-                    f"{claim['seeds_won']} of {claim['seeds']}",
-                    claim["verdict"],
-                ]
-                for claim in claims
-            ],
-            "Differences in points. Intervals and p come from resampling seeds and texts; for one seed from texts alone, which "
-            "says nothing about other seeds. Held: p < 0.05 and won in every seed; failed: p < 0.05 and lost in every seed; else "
-            "open. For two systems that do not differ, with 3 seeds up to a tenth of such claims would be held or failed where "
-            'seeds differ by 5 points. p-values are not adjusted for their number. "own": each model judges its own ranking.',
-        ),
-    ]
-
-
-def _score_name(claim: dict, short: bool = False) -> str:
-    name = claim["score"]
-    if short and claim["judge"] == "words":
-        return "precision, recall, F1 of sentiment words"
-    return name + (", own" if claim["judge"] == "self" else "")
-
-
-def _mean_sd(values: np.ndarray, paper: float | None = None, scale: int = 100) -> str:
-    digits = 1 if scale == 100 else 2
-    sd = f" ± {scale * values.std(ddof=1):.{digits}f}" if len(values) > 1 else ""
-    printed = "" if paper is None else f" [{paper:.1f}]"
-    return f"{scale * values.mean():.{digits}f}{sd}{printed}"
-
-
-def _band(values: np.ndarray) -> tuple[float, float, float]:
-    means = values.mean(1)
-    if len(means) == 1:
-        return bootstrap_interval(values[0])
-    return means.mean(), means.mean() - means.std(ddof=1), means.mean() + means.std(ddof=1)

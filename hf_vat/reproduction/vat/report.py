@@ -6,15 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ..explanations import Explanation, load_explanations
-from ..report import attention_pairs, text_scatter, top_k_curves
-from .cells import Cell, CellSettings
-from .reporting import Figure, write_results
+from ...explanations import Explanation, load_explanations
+from ...report import attention_pairs, text_scatter, top_k_curves
+from ..claims import claims_tables
+from ..reporting import Figure, write_results
+from ..running import CellSettings
+from .cells import VATCell
 from .representations import tsne
+from .results import VATResults
 from .systems import ENCODERS, SYSTEMS
-from .vat import VATResults, claims_tables
 
 _LENGTHS = range(6, 26)  # words of a text that fits into a heatmap
+_OWN = ' "own": each model judges its own ranking.'
 _ON_PAGE = 30  # texts whose heatmaps the page shows
 
 
@@ -54,7 +57,7 @@ def write_vat(
         "vat",
         "VAT again",
         introduction,
-        [results.data_table(), *results.tables(numbers), *claims_tables(claims)],
+        [results.data_table(), *results.tables(numbers), *claims_tables(claims, _OWN)],
         vat_figures(results, settings),
         {"command": command, "cells": [_summary(result) for result in results.results.values()], "claims": claims},
         {
@@ -66,9 +69,9 @@ def write_vat(
     )
 
 
-def _first(results: VATResults, dataset: str, encoder: str, system: str) -> Cell:
+def _first(results: VATResults, dataset: str, encoder: str, system: str) -> VATCell:
     """The cell of a system's first seed."""
-    return Cell(**results.runs(dataset, encoder, system)[0]["cell"])
+    return VATCell(**results.runs(dataset, encoder, system)[0]["cell"])
 
 
 def _describe(encoder) -> str:

@@ -1,19 +1,16 @@
 """The systems of the VAT paper on its encoders: what they are made of, and how they are trained."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from datasets import DatasetDict
 from transformers import TrainerCallback
 
-from ..data import DataArguments
-from ..data.offline import glove_folder, minilm_folder
-from ..errors import InputError
-from ..training import ModelArguments, VATTrainingArguments, train_classifier
+from ...data.offline import glove_folder, minilm_folder
+from ...training import ModelArguments
+from ..running import train_once
 
 # Rows of the tables by the kind of training run that gives them. ATT is the run's iteration 0, as in the paper; ATT
 # (matched) has as many updates of the encoder as VAT, and is not in the paper.
@@ -122,8 +119,7 @@ def train_system(
     Args:
         kind: "base", "ATT" or "VAT".
         name: of the data set, for the run's settings.
-        folder: of the run; one that was interrupted goes on.
-        decisive: settings that must agree with those of an earlier call with this folder.
+        folder, decisive: see [`train_once`].
 
     Returns:
         Folder of the model and its tokenizer, by iteration, in order.
@@ -133,55 +129,36 @@ def train_system(
     """
     compresses = kind == "VAT"
     ends = recipe.iterations(compresses)
-    record = folder.with_suffix(".json")  # beside the folder, which has to be empty in the beginning
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if not record.is_file():
-        record.write_text(json.dumps(decisive), encoding="utf-8")
-    elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
-        raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
-    for checkpoint in folder.glob("checkpoint-*"):
-        if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
-            shutil.rmtree(checkpoint)
-    if not (folder / "all_results.json").is_file():
-        train_classifier(
-            ModelArguments(
-                pooling=encoder.base_pooling if kind == "base" else "attention",
-                bottleneck="gaussian" if compresses else "none",
-                heads=recipe.heads,
-                beta=recipe.beta,
-                kl_reduction=recipe.kl_reduction,
-                max_length=256,
-                **encoder.model(),
-            ),
-            DataArguments(dataset_name=name),
-            VATTrainingArguments(
-                str(folder),
-                num_train_epochs=max(ends.values()),
-                start=recipe.start,
-                start_epochs=recipe.start_epochs,
-                compress_epochs=recipe.compress_epochs,
-                learn_epochs=recipe.learn_epochs,
-                compressor_learning_rate=recipe.compressor_learning_rate,
-                predict_from="learner",
-                train_sampling_strategy="group_by_length",
-                save_strategy="no",
-                eval_strategy="no",
-                logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
-                disable_tqdm=True,
-                report_to="none",
-                seed=seed,
-                bf16=bf16,
-                use_cpu=not torch.cuda.is_available(),
-                resume_from_checkpoint="last",
-                **encoder.training,
-            ),
-            data,
-            [_KeepIterations(ends.values())],
-        )
+    train_once(
+        folder,
+        decisive,
+        ModelArguments(
+            pooling=encoder.base_pooling if kind == "base" else "attention",
+            bottleneck="gaussian" if compresses else "none",
+            heads=recipe.heads,
+            beta=recipe.beta,
+            kl_reduction=recipe.kl_reduction,
+            max_length=256,
+            **encoder.model(),
+        ),
+        name,
+        data,
+        [_KeepIterations(ends.values())],
+        num_train_epochs=max(ends.values()),
+        start=recipe.start,
+        start_epochs=recipe.start_epochs,
+        compress_epochs=recipe.compress_epochs,
+        learn_epochs=recipe.learn_epochs,
+        compressor_learning_rate=recipe.compressor_learning_rate,
+        predict_from="learner",
+        save_strategy="no",
+        eval_strategy="no",
+        seed=seed,
+        bf16=bf16,
+        **encoder.training,
+    )
     found = {}
     for checkpoint in folder.glob("checkpoint-*"):
-        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):  # two thirds of the space, of no use any more
-            (checkpoint / name).unlink(missing_ok=True)
         epoch = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["epoch"]
         # An interrupted run has another checkpoint, where it stopped.
         found |= {number: checkpoint for number, end in ends.items() if abs(epoch - end) < 1e-6}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, import_extra
+from ...errors import InputError, import_extra
 
 _NEIGHBOURS = 10
 

@@ -1,0 +1,292 @@
+"""Cells of a reproduction: a training run on one data set with one seed, measured once, and what runs many of them.
+
+A finished cell is a folder with a file `result.json`, and is never run again. What was interrupted goes on.
+"""
+
+import json
+import multiprocessing
+import os
+import platform
+import shutil
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from datasets import DatasetDict
+from transformers import TrainerCallback
+
+from ..data import PAPER_DATASETS, DataArguments, load_paper_dataset
+from ..errors import InputError
+from ..inference import forward_batches, predict_probabilities, progress_bar
+from ..training import ModelArguments, VATTrainingArguments, train_classifier
+
+DATASETS = tuple(PAPER_DATASETS)
+RESULT = "result.json"
+BATCH_SIZE = 64  # of what is measured
+_PACKAGES = ("torch", "transformers", "datasets")
+
+
+@dataclass(frozen=True)
+class CellSettings:
+    """What all cells of a reproduction share.
+
+    Attributes:
+        data_dir: folder with one folder of files for each data set; None for the Hub.
+        work_dir: folder for the cells.
+        max_train_samples, max_eval_samples: rows of training and of validation and test data; None for all.
+        bf16: train in bfloat16.
+    """
+
+    data_dir: str | None = None
+    work_dir: str = "runs/reproduce"
+    max_train_samples: int | None = None
+    max_eval_samples: int | None = None
+    bf16: bool = False
+
+    def load(self, dataset: str) -> DatasetDict:
+        """The data set's splits, cut to the numbers of rows.
+
+        Raises:
+            InputError: if it cannot be loaded.
+        """
+        data = load_paper_dataset(dataset, None if self.data_dir is None else Path(self.data_dir) / dataset)
+        for split in data:
+            most = self.max_train_samples if split == "train" else self.max_eval_samples
+            if most is not None and most < len(data[split]):
+                data[split] = data[split].shuffle(seed=0).select(range(most))
+        return data
+
+
+@dataclass(frozen=True)
+class Cell(ABC):
+    """One training run, on one data set with one seed.
+
+    Attributes:
+        kind: which run; one of `kinds`. Those of `timed` measure time, and run with nothing beside them.
+    """
+
+    dataset: str
+    encoder: str
+    kind: str
+    seed: int
+
+    encoders: ClassVar[Mapping]
+    kinds: ClassVar[tuple[str, ...]]
+    timed: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self):
+        for name, allowed in (("dataset", DATASETS), ("encoder", self.encoders), ("kind", self.kinds)):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}; there are {', '.join(allowed)}.")
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}-{self.encoder}-{self.kind}-{self.seed}"
+
+    @property
+    @abstractmethod
+    def needs(self) -> "Cell | None":
+        """The cell that has to be finished before this one, if there is one."""
+
+    @abstractmethod
+    def decisive(self, settings: CellSettings) -> dict:
+        """What must agree before a finished cell is used again."""
+
+    @abstractmethod
+    def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
+        """Train, explain and measure; what is found, for JSON."""
+
+    def folder(self, settings: CellSettings) -> Path:
+        return Path(settings.work_dir) / self.name
+
+    def result(self, settings: CellSettings) -> dict | None:
+        """What was measured, if the cell is finished.
+
+        Raises:
+            InputError: if it was made with other settings.
+        """
+        path = self.folder(settings) / RESULT
+        if not path.is_file():
+            return None
+        result, ours = json.loads(path.read_text(encoding="utf-8")), self.decisive(settings)
+        theirs = result.get("settings", {})
+        different = [
+            f"{name} was {theirs.get(name)!r} and is {ours[name]!r}" for name in ours if theirs.get(name) != ours[name]
+        ]
+        if different:
+            raise InputError(f"{path} was made with other settings: {'; '.join(different)}. Choose another --work_dir.")
+        return result
+
+
+def shared_settings(settings: CellSettings) -> dict:
+    """The part of [`Cell.decisive`] that is the same for all papers."""
+    return {
+        "data": "Hub" if settings.data_dir is None else "files",
+        "max_train_samples": settings.max_train_samples,
+        "max_eval_samples": settings.max_eval_samples,
+        "bf16": settings.bf16,
+    }
+
+
+def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> dict[Cell, dict]:
+    """Run what is missing, first what others need, and return all results.
+
+    Args:
+        cells: with the cell that each needs.
+        jobs: processes that run cells at the same time; they share the cores.
+
+    Raises:
+        InputError: if a cell was made with other settings, one that others need is missing, or data or encoder cannot
+            be loaded.
+    """
+    for cell in cells:
+        if cell.needs is not None and cell.needs not in cells:
+            raise InputError(f"{cell.name} needs {cell.needs.name}, which is not among the cells; add it.")
+    missing = [cell for cell in cells if cell.result(settings) is None]
+    timed = [cell for cell in missing if cell.kind in cell.timed]
+    first = [cell for cell in missing if cell.needs is None and cell not in timed]
+    then = [cell for cell in missing if cell not in (*first, *timed)]
+    for label, group in (("cells", first), ("cells that build on them", then), ("timed cells", timed)):
+        in_parallel(run_cell, [(cell, settings) for cell in group], 1 if group is timed else jobs, label)
+    return {cell: cell.result(settings) for cell in cells}
+
+
+def run_cell(cell: Cell, settings: CellSettings) -> None:
+    """Measure a cell and keep its result, with its settings, the data's sizes, machine and time."""
+    started = time.perf_counter()
+    cell.folder(settings).mkdir(parents=True, exist_ok=True)
+    data = settings.load(cell.dataset)
+    result = {
+        "cell": asdict(cell),
+        "settings": cell.decisive(settings),
+        "data": {"sizes": dict(data.num_rows), "note": data["train"].info.description},
+        **cell.measure(settings, data),
+        "machine": machine(),
+        "seconds": time.perf_counter() - started,
+    }
+    save_result(cell.folder(settings) / RESULT, result)
+
+
+def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int, label: str) -> None:
+    """Call a function with each tuple of arguments, in `jobs` processes if more than 1, which share the cores.
+
+    Processes end with their parent. An interruption lets the calls that run see it, and starts no other.
+    """
+    with progress_bar(label if tasks else None, len(tasks)) as bar:
+        if jobs == 1:
+            for task in tasks:
+                function(*task)
+                bar.update()
+            return
+        threads = max(1, torch.get_num_threads() // jobs)
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, context, _begin_worker, (threads,)) as pool:
+            waiting, running = list(tasks), set()
+            while waiting or running:
+                while waiting and len(running) < jobs:  # no more: the pool would not give them back
+                    running.add(pool.submit(function, *waiting.pop(0)))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                    bar.update()
+
+
+def _begin_worker(threads: int) -> None:
+    torch.set_num_threads(threads)
+    parent = multiprocessing.parent_process().sentinel
+
+    def end_with_parent() -> None:
+        wait_for([parent])
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def save_result(path: Path, result: dict) -> None:
+    """Write a result whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def machine() -> str:
+    """What this runs on: processor, cores, GPU, versions."""
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return f"{platform.machine()}, {os.cpu_count()} cores{gpu}; {packages}"
+
+
+def train_once(
+    folder: Path,
+    decisive: dict,
+    model: ModelArguments,
+    dataset: str,
+    data: DatasetDict,
+    callbacks: Sequence[TrainerCallback] = (),
+    **training,
+) -> None:
+    """Train into a folder, unless that is done already; what was interrupted goes on.
+
+    Args:
+        decisive: settings that must agree with those of an earlier call with this folder.
+        training: [`VATTrainingArguments`] beside those that all runs of a reproduction share.
+
+    Raises:
+        InputError: if the folder holds another run, or the encoder cannot be loaded.
+    """
+    record = folder.with_suffix(".json")  # beside the folder, which has to be empty in the beginning
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not record.is_file():
+        record.write_text(json.dumps(decisive), encoding="utf-8")
+    elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
+        raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
+    for checkpoint in folder.glob("checkpoint-*"):
+        if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
+            shutil.rmtree(checkpoint)
+    if not (folder / "all_results.json").is_file():
+        train_classifier(
+            model,
+            DataArguments(dataset_name=dataset),
+            VATTrainingArguments(
+                str(folder),
+                train_sampling_strategy="group_by_length",
+                logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
+                disable_tqdm=True,
+                report_to="none",
+                use_cpu=not torch.cuda.is_available(),
+                resume_from_checkpoint="last",
+                **training,
+            ),
+            data,
+            callbacks,
+        )
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):  # two thirds of the space, of no use any more
+        for path in folder.glob(f"checkpoint-*/{name}"):
+            path.unlink()
+
+
+def predicted_right(model, tokenizer, rows) -> np.ndarray:
+    """Whether the model classifies each text of a split correctly, shape [N]."""
+    inputs = _token_ids(tokenizer, rows["text"][:])
+    return predict_probabilities(model, tokenizer, inputs, BATCH_SIZE).argmax(1) == np.array(rows["label"][:])
+
+
+def text_vectors(model, tokenizer, texts: list[str]) -> np.ndarray:
+    """The vectors that the classifier reads, shape [N, H]."""
+    vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
+    for places, output in forward_batches(model, tokenizer, _token_ids(tokenizer, texts), BATCH_SIZE):
+        vectors[places] = output.pooler_output.float().numpy(force=True)
+    return vectors
+
+
+def _token_ids(tokenizer, texts: list[str]) -> list[list[int]]:
+    return [ids or [tokenizer.unk_token_id] for ids in tokenizer(texts, truncation=True)["input_ids"]]

@@ -1,0 +1,148 @@
+"""Cells of the VMASK paper: systems are trained, and their word masks and explanations measured."""
+
+import csv
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from datasets import DatasetDict
+
+from ...cli import load_classifier
+from ...explanations import GlobalImportance, WordImportance, explain, mask_importance, word_importance
+from ...faithfulness import Faithfulness
+from ...faithfulness.statistics import FrequencyCorrelation, frequency_correlation
+from ..running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings
+from .cost import step_seconds
+from .systems import ENCODERS, SYSTEMS, train_system
+
+KS = tuple(range(1, 11))  # figure 1
+AOPC_K = 5
+AOPC_TEXTS = 300
+MASKS = ("VMASK", "IBA")  # systems whose mask gives a word one importance in all texts
+EXPLAINED = ("base", "VMASK")  # systems of table 4
+MIN_COUNTS = (1, 5)
+METHODS = ("lime", "shapley")
+_SHOWN_WORDS = 10
+
+
+class VMaskCell(Cell):
+    """One training run, of a system or of the "start" that systems on a pretrained encoder share; or "cost", table 9.
+
+    The result of a system holds "validation", its accuracy, and "correct", for each test text whether it is classified
+    correctly. With a mask that gives a word one importance ([`MASKS`]) also "posthoc_self@K" by its ranking and by "random"
+    ones, values per test text; "correlation" of importance and frequency over the words of the training texts, by the least
+    count; and "frequent" and "important", the mean importance of the ten words of each kind. "aopc" are prob_drop@5 per
+    text of up to 300 random test texts by each method, under the model itself, and "words" the three most important by
+    LIME. The result of "cost" is "step_seconds", by system.
+    """
+
+    encoders = ENCODERS
+    kinds = ("start", *SYSTEMS, "cost")
+    timed = ("cost",)
+
+    @property
+    def needs(self) -> "VMaskCell | None":
+        starts = ENCODERS[self.encoder].start_epochs > 0 and self.kind in SYSTEMS
+        return VMaskCell(self.dataset, self.encoder, "start", self.seed) if starts else None
+
+    def explanations(self, settings: CellSettings, method: str) -> Path:
+        """File of the explanations by a method."""
+        return self.folder(settings) / f"{method}.jsonl"
+
+    def importance(self, settings: CellSettings) -> GlobalImportance:
+        """Importance of the words of the training texts, of a finished cell."""
+        with open(self._table(settings), encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))[1:]
+        return GlobalImportance(
+            [WordImportance(word, float(value), int(count), int(texts)) for word, value, count, texts in rows]
+        )
+
+    def _table(self, settings: CellSettings) -> Path:
+        return self.folder(settings) / "importance.csv"
+
+    def decisive(self, settings: CellSettings) -> dict:
+        encoder = asdict(ENCODERS[self.encoder])
+        del encoder["model"]  # a function
+        return shared_settings(settings) | encoder
+
+    def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
+        encoder = ENCODERS[self.encoder]
+        if self.kind == "cost":
+            return {"step_seconds": step_seconds(encoder, data)}
+        folder = train_system(
+            self.kind,
+            encoder,
+            data,
+            self.dataset,
+            self.seed,
+            self.folder(settings) / "model",
+            self.decisive(settings),
+            self.needs and self.needs.folder(settings) / "model",
+            settings.bf16,
+        )
+        model, tokenizer = load_classifier(str(folder))
+        found = {
+            "validation": float(predicted_right(model, tokenizer, data["validation"]).mean()),
+            "correct": predicted_right(model, tokenizer, data["test"]).astype(int).tolist(),
+        }
+        if self.kind in MASKS:
+            found |= self._measure_mask(settings, data, model, tokenizer)
+        if self.kind in EXPLAINED:
+            found |= self._measure_explanations(settings, data, model, tokenizer)
+        return found
+
+    def _measure_mask(self, settings: CellSettings, data: DatasetDict, model, tokenizer) -> dict:
+        texts, labels = data["test"]["text"][:], data["test"]["label"][:]
+        explanations = explain(model, tokenizer, texts, "mask", batch_size=BATCH_SIZE)
+        faithfulness = Faithfulness(
+            model, tokenizer, texts, labels, [one.seen for one in explanations], ks=KS, batch_size=BATCH_SIZE
+        )
+        ours = faithfulness.measure([one.scores for one in explanations], self.kind).values
+        random = [run.values for run in faithfulness.random(range(3)).results]
+        names = [f"posthoc_self@{k}" for k in KS]
+        table = mask_importance(model, tokenizer, data["train"]["text"][:])
+        table.to_csv(self._table(settings))
+        frequent = sorted(table, key=lambda row: (-row.count, row.word))[:_SHOWN_WORDS]
+        return {
+            **{name: ours[name].tolist() for name in names},
+            "random": {name: np.mean([values[name] for values in random], 0).tolist() for name in names},
+            "correlation": {str(least): _correlation(table, least) for least in MIN_COUNTS},
+            "frequent": float(np.mean([row.importance for row in frequent])),
+            "important": float(np.mean([row.importance for row in table.top(_SHOWN_WORDS)])),
+        }
+
+    def _measure_explanations(self, settings: CellSettings, data: DatasetDict, model, tokenizer) -> dict:
+        encoder, test = ENCODERS[self.encoder], data["test"]
+        rows = test.select(np.sort(np.random.default_rng(0).permutation(len(test))[:AOPC_TEXTS]))
+        texts, labels = rows["text"][:], rows["label"][:]
+        aopc, words = {}, []
+        for method, samples in zip(METHODS, (encoder.lime_samples, encoder.shapley_samples), strict=True):
+            explanations = explain(
+                model,
+                tokenizer,
+                texts,
+                method,
+                gold=labels,
+                seed=self.seed,
+                batch_size=BATCH_SIZE,
+                save_to=self.explanations(settings, method),
+                n_samples=samples,
+            )
+            faithfulness = Faithfulness(
+                model, tokenizer, texts, labels, [one.seen for one in explanations], ks=(AOPC_K,), batch_size=BATCH_SIZE
+            )
+            measured = faithfulness.measure([one.scores for one in explanations], method)
+            aopc[method] = measured.values[f"prob_drop@{AOPC_K}"].tolist()
+            if method == "lime":
+                words = [row.word for row in word_importance(explanations).top(3)]
+        return {"aopc": aopc, "words": words}
+
+
+def _correlation(table: GlobalImportance, least: int) -> dict[str, float | int | None]:
+    """Correlations by their names; None where importance never changes, as that of a collapsed mask."""
+    rows = [row for row in table if row.count >= least]
+    if len(rows) < 3:
+        return dict.fromkeys(FrequencyCorrelation._fields[:-1]) | {"n_words": len(rows)}
+    found = frequency_correlation([row.count for row in rows], [row.importance for row in rows])
+    values = {name: getattr(found, name).value for name in FrequencyCorrelation._fields[:-1]}
+    return {name: None if np.isnan(value) else value for name, value in values.items()} | {"n_words": found.n_words}
