@@ -55,7 +55,7 @@ class ReproduceArguments:
     max_eval_samples: int | None = field(
         default=None, metadata={"help": "Rows of validation and of test data; all by default."}
     )
-    bf16: bool = field(default=False, metadata={"help": "Train in bfloat16."})
+    bf16: bool = field(default=False, metadata={"help": "Train pretrained encoders in bfloat16."})
     jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 
 

@@ -43,7 +43,7 @@ class CellSettings:
         data_dir: folder with one folder of files for each data set; None for the Hub.
         work_dir: folder for the cells.
         max_train_samples, max_eval_samples: rows of training and of validation and test data; None for all.
-        bf16: train in bfloat16.
+        bf16: train pretrained encoders in bfloat16; word encoders stay in float32.
     """
 
     data_dir: str | None = None
@@ -127,13 +127,17 @@ class Cell(ABC):
         return result
 
 
-def shared_settings(settings: CellSettings) -> dict:
-    """The part of [`Cell.decisive`] that is the same for all papers."""
+def shared_settings(settings: CellSettings, bf16: bool) -> dict:
+    """The part of [`Cell.decisive`] that is the same for all papers.
+
+    Args:
+        bf16: whether the cell trains in bfloat16.
+    """
     return {
         "data": "Hub" if settings.data_dir is None else "files",
         "max_train_samples": settings.max_train_samples,
         "max_eval_samples": settings.max_eval_samples,
-        "bf16": settings.bf16,
+        "bf16": bf16,
     }
 
 

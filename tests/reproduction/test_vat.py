@@ -332,6 +332,15 @@ def test_labelled_words_are_scored(tiny, tmp_path):
     assert found["positive precision@1"] in ([0.0], [1.0]) and found["positive recall@5"] == [1.0]
 
 
+def test_another_compressor_leaves_base_and_att_as_they_are():
+    recipe = Recipe("joint", 1, 2, 1, 2, "separate", 0.1, "mean")
+    other = replace(recipe, start="finetune", compress_epochs=2, heads="shared", beta=1.0, kl_reduction="sum")
+    longer = replace(recipe, learn_epochs=3)
+    for kind in ("base", "ATT"):
+        assert recipe.decisive(kind) == other.decisive(kind) != longer.decisive(kind)
+    assert recipe.decisive("VAT") != other.decisive("VAT")
+
+
 def test_a_model_of_other_settings_is_not_taken(tiny):
     base = VATCell("sst1", "minilm", "base", 0)
     run_cells([base], tiny)

@@ -1,7 +1,6 @@
 """Cells of the VAT paper: base, ATT and VAT are trained, and their rankings explained and measured."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +59,8 @@ class VATCell(Cell):
 
     def decisive(self, settings: CellSettings) -> dict:
         encoder = ENCODERS[self.encoder]
-        return shared_settings(settings) | {
-            "recipe": asdict(encoder.recipe),
+        return shared_settings(settings, settings.bf16 and encoder.pretrained) | {
+            "recipe": encoder.recipe.decisive(self.kind),
             "training": encoder.training,
             "words": words_file(settings, self.dataset) is not None,
         }
@@ -104,7 +103,7 @@ class VATCell(Cell):
         encoder, folder = ENCODERS[self.encoder], self.folder(settings) / "model"
         decisive = self.decisive(settings)
         return train_system(
-            self.kind, encoder, encoder.recipe, data, self.dataset, self.seed, folder, decisive, settings.bf16
+            self.kind, encoder, encoder.recipe, data, self.dataset, self.seed, folder, decisive, decisive["bf16"]
         )
 
     def _base_model(self, settings: CellSettings, data: DatasetDict):

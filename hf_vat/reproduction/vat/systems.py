@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datasets import DatasetDict
@@ -48,6 +48,14 @@ class Recipe:
         ends = {number: self.start_epochs + number * per_round for number in range(self.rounds + 1)}
         return ends if self.start_epochs else {number: end for number, end in ends.items() if number}
 
+    def decisive(self, kind: str) -> dict:
+        """The settings that matter to a training run of a kind; without a bottleneck those of the compressor do not."""
+        settings = asdict(self)
+        if kind != "VAT":
+            for name in ("start", "compress_epochs", "heads", "beta", "kl_reduction"):
+                del settings[name]
+        return settings
+
 
 @dataclass(frozen=True)
 class Encoder:
@@ -66,6 +74,10 @@ class Encoder:
     training: dict
     base_pooling: str
     recipe: Recipe
+
+    @property
+    def pretrained(self) -> bool:
+        return self.paper == "BERT"
 
 
 # With a one-way LSTM, whose states sum up what came before, attention ranked the words of TREC no better than chance.

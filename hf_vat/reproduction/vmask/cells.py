@@ -61,14 +61,15 @@ class VMaskCell(Cell):
         return self.folder(settings) / "importance.csv"
 
     def decisive(self, settings: CellSettings) -> dict:
-        encoder = asdict(ENCODERS[self.encoder])
-        del encoder["model"]  # a function
-        return shared_settings(settings) | encoder
+        encoder = ENCODERS[self.encoder]
+        recipe = {name: value for name, value in asdict(encoder).items() if name != "model"}  # that is a function
+        return shared_settings(settings, settings.bf16 and encoder.pretrained) | recipe
 
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         encoder = ENCODERS[self.encoder]
         if self.kind == "cost":
             return {"step_seconds": step_seconds(encoder, data)}
+        decisive = self.decisive(settings)
         folder = train_system(
             self.kind,
             encoder,
@@ -76,9 +77,9 @@ class VMaskCell(Cell):
             self.dataset,
             self.seed,
             self.folder(settings) / "model",
-            self.decisive(settings),
+            decisive,
             self.needs and self.needs.folder(settings) / "model",
-            settings.bf16,
+            decisive["bf16"],
         )
         model, tokenizer = load_classifier(str(folder))
         found = {

@@ -39,6 +39,10 @@ class Encoder:
     lime_samples: int
     shapley_samples: int
 
+    @property
+    def pretrained(self) -> bool:
+        return self.paper == "BERT"
+
     def system(self, kind: str) -> dict:
         """What makes a system, as model arguments and training arguments."""
         training = {"num_train_epochs": self.epochs}
