@@ -201,7 +201,7 @@ def test_wheel_metadata(wheel):
             needs.setdefault(extra[1] if extra else "", set()).add(requirement)
     always = needs.pop("")
     assert HEAVY & always == {"datasets", "evaluate"}
-    assert set(needs) == {"explain", "viz", "demo", "quickstart", "bench", "glove", "test", "dev", "all"}
+    assert set(needs) == {"explain", "viz", "demo", "onnx", "quickstart", "bench", "glove", "test", "dev", "all"}
     assert needs["all"] == set().union(*(needs[extra] for extra in needs if extra != "all"))
 
 

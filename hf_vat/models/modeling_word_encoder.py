@@ -114,8 +114,11 @@ class WordEncoderModel(PreTrainedModel):
             return words.new_zeros(*words.shape[:2], self.config.hidden_size)
         # LSTM and CNN look at neighbours, so the words of a text are brought together at its start, and back after.
         rows = torch.arange(mask.shape[0], device=mask.device).unsqueeze(1)  # [B, 1]
-        order = (~mask).int().argsort(dim=1, stable=True)  # [B, T]
-        return self.encoder(words[rows, order], mask.sum(1, keepdim=True))[rows, order.argsort(dim=1)]
+        lengths = mask.sum(1, keepdim=True)  # [B, 1]
+        places = torch.where(mask, mask.cumsum(1), lengths + (~mask).cumsum(1)) - 1  # [B, T]
+        columns = torch.arange(mask.shape[1], device=mask.device).expand_as(places)
+        order = torch.zeros_like(places).scatter(1, places, columns)  # [B, T]; a stable sort cannot be written as ONNX
+        return self.encoder(words[rows, order], lengths)[rows, places]
 
 
 class FrozenEmbedding(nn.Embedding):
