@@ -4,7 +4,7 @@
     torchrun --nproc_per_node 2 -m hf_vat.commands train --train_file train.csv --test_file test.csv --output_dir runs/mine
 
 It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
-(docs/schedules.md); `--start_epochs 2` starts jointly. `--bottleneck none` trains BERT-ATT, with `--pooling first`
+(docs/schedules.md, docs/heads); `--start joint --start_epochs 2` has one. `--bottleneck none` trains BERT-ATT, with `--pooling first`
 BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
 
 `--mask_type vmask` trains a mask on the words, on a plain encoder, on a word encoder, or as in the paper on a classifier
@@ -26,23 +26,26 @@ constant memory (validation and test files are read whole):
 Then `--num_train_epochs` says into how many epochs the steps are divided, and phases go by these, so make the steps a
 multiple of the epochs. Rows are shuffled within
 1,000 neighbours: shuffle a file that is sorted by label beforehand.
+
+The folder holds a model card, README.md, for which the faithfulness of the model's explanations is measured on
+`--card_texts` test texts. It shows `--card_examples` of them, by default none of local files, which may be private. A
+README.md that someone has edited is kept.
 """
 
 from hf_vat.cli import parse_arguments
 from hf_vat.data import DataArguments
+from hf_vat.hub import CardArguments, ModelCardCallback
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
 
 
 def main():
-    model_args, data_args, training_args = parse_arguments(
-        (ModelArguments, DataArguments, VATTrainingArguments),
+    model_args, data_args, training_args, card_args = parse_arguments(
+        (ModelArguments, DataArguments, VATTrainingArguments, CardArguments),
         __doc__,
         eval_strategy="epoch",
         save_strategy="epoch",
         load_best_model_at_end=True,
         metric_for_best_model="accuracy",
-        num_train_epochs=4,
-        start_epochs=0,
         per_device_train_batch_size=32,
         learning_rate=5e-5,
         warmup_steps=0.1,
@@ -50,7 +53,8 @@ def main():
         save_total_limit=2,
         report_to="none",
     )
-    trainer = train_classifier(model_args, data_args, training_args)
+    card = ModelCardCallback(card_args.card_texts, card_args.card_examples)
+    trainer = train_classifier(model_args, data_args, training_args, callbacks=[card])
     if trainer.is_world_process_zero():
         results = {name: value for name, value in trainer.state.log_history[-1].items() if "accuracy" in name}
         print(f"Saved in {training_args.output_dir}; {results or 'no test data'}")

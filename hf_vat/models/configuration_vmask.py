@@ -73,6 +73,25 @@ class VMaskSettings(VATSettings):
             config_dict = left_out | config_dict
         return config_dict, kwargs
 
+    @classmethod
+    def from_dict(cls, config_dict, **kwargs):
+        """As in transformers, which loads checkpoints through it.
+
+        Raises:
+            ValueError: if a word mask is to become another one, as its scores would mean something else. With
+                `mask_type="none"` it may be left out.
+        """
+        if config_dict.get("model_type") == cls.model_type:
+            stored = {name: config_dict.get(name, getattr(cls, name)) for name in ("mask_type", "mask_site")}
+            wanted = {name: kwargs.get(name, value) for name, value in stored.items()}
+            if wanted != stored and "none" not in (stored["mask_type"], wanted["mask_type"]):
+                was, would_be = (", ".join(f"{name}={value!r}" for name, value in s.items()) for s in (stored, wanted))
+                raise ValueError(
+                    f"The checkpoint has a word mask with {was}, whose scores mean something else with {would_be}. Leave "
+                    "that out to go on with this mask, or begin with a checkpoint without a mask."
+                )
+        return super().from_dict(config_dict, **kwargs)
+
     def validate_vmask(self):
         """Class validator, run at construction.
 
@@ -111,6 +130,14 @@ class BertVMaskConfig(BertVATConfig, VMaskSettings):
     bottleneck: Literal["none", "gaussian"] = "none"
 
 
+# Encoders of transformers that a mask on word embeddings cannot reach, and why.
+_OUT_OF_REACH = {
+    "canine": "hashes characters and has no word embeddings",
+    "esm": "leaves out its embedding layer if it is given word embeddings",
+    "ibert": "has quantised word embeddings with a scale, which a mask would change",
+}
+
+
 @strict
 class EncoderVMaskConfig(EncoderVATConfig, VMaskSettings):
     r"""
@@ -137,6 +164,11 @@ class EncoderVMaskConfig(EncoderVATConfig, VMaskSettings):
         Raises:
             ValueError: naming the setting, its value and what is allowed.
         """
+        if self.encoder.model_type in _OUT_OF_REACH:
+            raise ValueError(
+                f'encoder="{self.encoder.model_type}" cannot have a word mask: it {_OUT_OF_REACH[self.encoder.model_type]}. '
+                "Use another encoder, such as BERT, RoBERTa or DeBERTa, or EncoderForVATClassification, which has no mask."
+            )
         if self.mask_site != "word":
             raise ValueError(
                 f'mask_site="{self.mask_site}" is for BertWithVMask; with other encoders use mask_site="word".'

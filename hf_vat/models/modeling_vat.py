@@ -239,6 +239,19 @@ class VATClassifier:
 
     # Forward
 
+    def content_tokens(
+        self, attention_mask: torch.Tensor, special_tokens_mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Where the tokens of the texts are, bool [B, T]: neither special tokens nor padding. Arguments as in `forward`."""
+        attended = attention_mask.bool()
+        if special_tokens_mask is None:
+            number = attended.cumsum(1)  # of the attended positions, from 1
+            prefix, suffix = (getattr(self.config, f"{name}_tokens", 1) for name in ("prefix", "suffix"))
+            special = (number <= prefix) | (number > number[:, -1:] - suffix)
+        else:
+            special = special_tokens_mask.bool()
+        return attended & ~special
+
     def _classify(
         self, inputs: dict, special_tokens_mask: torch.Tensor | None, labels: torch.Tensor | None, **kwargs
     ) -> VATClassifierOutput:
@@ -263,14 +276,7 @@ class VATClassifier:
                 f"attn_implementation={self.base_model.config._attn_implementation!r}; load the model with "
                 'attn_implementation="eager". (The pooling attention is always in token_importance.)'
             )
-        attended = inputs["attention_mask"].bool()  # [B, T]
-        if special_tokens_mask is None:
-            number = attended.cumsum(1)  # of the attended positions, from 1
-            prefix, suffix = (getattr(self.config, f"{name}_tokens", 1) for name in ("prefix", "suffix"))
-            special = (number <= prefix) | (number > number[:, -1:] - suffix)
-        else:
-            special = special_tokens_mask.bool()
-        content = attended & ~special  # [B, T]
+        content = self.content_tokens(inputs["attention_mask"], special_tokens_mask)  # [B, T]
 
         # In `compress` the encoder is a constant: no graph through it.
         with torch.no_grad() if self.training and self.phase == "compress" else nullcontext():
@@ -282,7 +288,7 @@ class VATClassifier:
             importance = self.attention(hidden, content)  # [B, T]
             text = weighted_sum(importance, hidden)  # [B, H]
         elif self.config.pooling == "first":
-            first = attended.int().argmax(1)[:, None, None]
+            first = inputs["attention_mask"].bool().int().argmax(1)[:, None, None]
             text = hidden.gather(1, first.expand(-1, 1, hidden.shape[-1])).squeeze(1)
         else:
             text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)

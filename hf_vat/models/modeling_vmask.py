@@ -1,13 +1,25 @@
 """Classifiers with a mask on their words: VMASK (Chen and Ji, EMNLP 2020), L2X and IBA, also under VAT."""
 
 import torch
-from torch import nn
 from transformers import initialization as init
+from transformers.models.bert.modeling_bert import BertEmbeddings
 
 from .configuration_vmask import BertVMaskConfig, EncoderVMaskConfig
 from .modeling_vat import BertForVATClassification, EncoderForVATClassification
 from .word_mask import MASKS, InformationBottleneckMask
 from .words import position_offset
+
+
+class MaskableEmbeddings(BertEmbeddings):
+    """
+    BERT's embedding layer, whose output [B, T, H] may lie under a mask: BERT, which calls it, is given that output as
+    `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
+    """
+
+    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:
+        if input_ids is None and not of_words:
+            return inputs_embeds
+        return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)
 
 
 class WordMasking:
@@ -26,6 +38,8 @@ class WordMasking:
             embeddings = self.get_input_embeddings().embedding_dim
             size = embeddings if config.mask_site == "word" else config.hidden_size
             self.word_mask = MASKS[config.mask_type](config, size)
+            if config.mask_site == "embedding_output":
+                self.base_model.embeddings = MaskableEmbeddings(config)
         self._position_offset = position_offset(self.base_model)
         self._freeze_embeddings()
 
@@ -69,18 +83,10 @@ class WordMasking:
         return encoded, masked.probabilities, masked.term
 
     def _encode_masking_output(self, inputs: dict, content: torch.Tensor, **kwargs):
-        made = []
-
-        def mask(module: nn.Module, args, embedded: torch.Tensor) -> torch.Tensor:
-            made.append(self.word_mask(embedded, content))
-            return made[-1].embeddings
-
-        hook = self.base_model.embeddings.register_forward_hook(mask)
-        try:
-            encoded = self.base_model(**inputs, **kwargs)
-        finally:
-            hook.remove()
-        return encoded, made[0].probabilities, made[0].term
+        of_words = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
+        masked = self.word_mask(self.base_model.embeddings(**of_words, of_words=True), content)
+        inputs = {**inputs, "input_ids": None, "inputs_embeds": masked.embeddings}
+        return self.base_model(**inputs, **kwargs), masked.probabilities, masked.term
 
 
 class BertWithVMask(WordMasking, BertForVATClassification):

@@ -39,6 +39,16 @@ def bernoulli_kl(logits: torch.Tensor) -> torch.Tensor:
     return (math.log(2) - entropy).clamp(min=0)
 
 
+def concrete_top_k(logits: torch.Tensor, content: torch.Tensor, k: int, temperature: float) -> torch.Tensor:
+    """A relaxed choice of about k words of each text: the largest of k independent Gumbel-softmax draws over its words.
+
+    [B, T], [B, T] -> float32 [B, T] in [0, 1], 0 outside `content`. Chen et al. (ICML 2018), section 3.3.
+    """
+    exponential = torch.empty(k, *logits.shape, device=logits.device).exponential_()
+    gumbel = -exponential.clamp(min=torch.finfo(torch.float32).tiny).log()  # [k, B, T]
+    return masked_softmax((logits + gumbel) / temperature, content).amax(0)
+
+
 class WordMask(nn.Module):
     """What the three masks share: a score for each word from its embedding alone, without its context.
 
@@ -126,13 +136,8 @@ class L2XMask(WordMask):
             mask = weights = masked_softmax(logits, content)
         else:
             weights = 1 - (1 - masked_softmax(logits, content)).pow(self.k)
-            mask = self._draw(logits, content) if self.training else weights
+            mask = concrete_top_k(logits, content, self.k, self.temperature) if self.training else weights
         return MaskedWords(_multiply(words, mask, content), weights, None)
-
-    def _draw(self, logits: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
-        exponential = torch.empty(self.k, *logits.shape, device=logits.device).exponential_()
-        gumbel = -exponential.clamp(min=torch.finfo(torch.float32).tiny).log()  # [k, B, T]
-        return masked_softmax((logits + gumbel) / self.temperature, content).amax(0)
 
 
 class InformationBottleneckMask(WordMask):
@@ -143,19 +148,29 @@ class InformationBottleneckMask(WordMask):
     x̂ = (x − μ)/σ a word's term is the mean over features of KL(N(λx̂, (1 − λ)²) ‖ N(0, 1)),
     −½ (1 + log (1 − λ)² − (λx̂)² − (1 − λ)²), the divergence of z from the noise; minimising it closes the mask. In
     the reference code scores are clamped to ±5, which stops their gradient; here they are free. Trained by several
-    processes, the estimates are those of the first, as in batch normalisation.
+    processes, the estimates are those of the first, as in batch normalisation. They are float32 whatever the type of the
+    model: a step is a small share of the estimate, and bfloat16 would round it away.
     """
 
     def __init__(self, config, size: int):
         super().__init__(config, size)
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("variance", torch.ones(size))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float32))
+        self.register_buffer("variance", torch.ones(size, dtype=torch.float32))
         self.register_buffer("count", torch.zeros((), dtype=torch.long))
+
+    def _apply(self, fn, recurse=True):
+        """As in torch, which `to` and `half` go through, but the estimates keep their type and every digit."""
+        estimates = {"mean": self.mean, "variance": self.variance}
+        super()._apply(fn, recurse)
+        for name, tensor in estimates.items():
+            if getattr(self, name).dtype != tensor.dtype:
+                setattr(self, name, tensor.to(getattr(self, name).device))
+        return self
 
     def forward(self, words: torch.Tensor, content: torch.Tensor) -> MaskedWords:
         if self.training:
             self._observe(words, content)
-        mean, scale = self.mean.float(), self.variance.float().sqrt().clamp(min=MINIMUM_SCALE)
+        mean, scale = self.mean, self.variance.sqrt().clamp(min=MINIMUM_SCALE)
         logits = self._logits(words) + START_LOGIT
         kept = logits.sigmoid()  # λ
         noise = mean + scale * torch.randn_like(words, dtype=torch.float32) if self.training else mean
@@ -177,7 +192,7 @@ class InformationBottleneckMask(WordMask):
         self.count += number
         share = number / self.count.clamp(min=1)
         shift = mean - self.mean
-        variance = torch.lerp(self.variance.float(), variance, share) + share * (1 - share) * shift.square()
+        variance = torch.lerp(self.variance, variance, share) + share * (1 - share) * shift.square()
         self.variance.copy_(variance)
         self.mean.copy_(self.mean + share * shift)
 

@@ -11,14 +11,15 @@ class VATTrainingArguments(TrainingArguments):
     [`~transformers.TrainingArguments`] with the phases of VAT. Only what is new:
 
     Args:
-        start (`str`, *optional*, defaults to `"joint"`):
-            First phase: `"joint"` trains learner and compressor together, `"finetune"` the learner alone (the paper's
-            iteration 0, an ATT model).
-        start_epochs (`int`, *optional*, defaults to 2):
-            Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`.
-        compress_epochs (`int`, *optional*, defaults to 1):
+        start (`str`, *optional*, defaults to `"finetune"`):
+            First phase: `"finetune"` trains the learner alone (the paper's iteration 0, an ATT model), `"joint"` learner
+            and compressor together.
+        start_epochs (`int`, *optional*, defaults to 0):
+            Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`. None by
+            default: a pretrained encoder's rankings were best when the compressor came first (docs/heads/minilm.md).
+        compress_epochs (`int`, *optional*, defaults to 2):
             Epochs of a compressor phase.
-        learn_epochs (`int`, *optional*, defaults to 1):
+        learn_epochs (`int`, *optional*, defaults to 2):
             Epochs of a learner phase.
         compressor_learning_rate (`float`, *optional*, defaults to 1e-3):
             Peak learning rate of everything on top of the encoder (attention, compressor, heads) and of a word mask.
@@ -30,27 +31,32 @@ class VATTrainingArguments(TrainingArguments):
             Number of training texts on which each log record measures how far the phase has moved the attention.
         mask_beta_start (`float`, *optional*), mask_beta_end (`float`, *optional*):
             Weight of a word mask's term in the first epoch and in the last; between them it moves by the same amount
-            from epoch to epoch, see [`BetaSchedule`]. Needs a model with `mask_type` "vmask" or "iba". The published code
-            of VMASK goes from 1.0 down to 0.01. By default the model's `mask_beta` stays as it is.
+            from epoch to epoch, see [`BetaSchedule`]. Needs a model with `mask_type` "vmask" or "iba". By default the
+            model's `mask_beta` stays as it is.
+        mask_beta_step_epochs (`int`, *optional*):
+            With it the weight moves by a tenth of the way after so many epochs, and stays when it is at its end. The
+            published code of VMASK goes thus from 1.0 down to 0.01: 1 for BERT, 10 for CNN and LSTM.
 
     With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
     estimates are the first process's.
 
-    Defaults that differ from the base class: `logging_nan_inf_filter` is off, since training stops at a loss that is
-    not finite; `ddp_find_unused_parameters` is on, since phases leave parameters unused.
+    Defaults that differ from the base class: `num_train_epochs` is 4, a compressor and a learner phase;
+    `logging_nan_inf_filter` is off, since training stops at a loss that is not finite; `ddp_find_unused_parameters` is
+    on, since phases leave parameters unused.
     """
 
+    num_train_epochs: float = field(default=4.0, metadata={"help": "Epochs of all phases together."})
     start: str = field(
-        default="joint",
+        default="finetune",
         metadata={
-            "help": "First phase: learner and compressor together, or the learner alone.",
-            "choices": ["joint", "finetune"],
+            "help": "First phase: the learner alone, or learner and compressor together.",
+            "choices": ["finetune", "joint"],
         },
     )
-    start_epochs: int = field(default=2, metadata={"help": "Epochs of the first phase."})
-    compress_epochs: int = field(default=1, metadata={"help": "Epochs of a compressor phase."})
-    learn_epochs: int = field(default=1, metadata={"help": "Epochs of a learner phase."})
+    start_epochs: int = field(default=0, metadata={"help": "Epochs of the first phase."})
+    compress_epochs: int = field(default=2, metadata={"help": "Epochs of a compressor phase."})
+    learn_epochs: int = field(default=2, metadata={"help": "Epochs of a learner phase."})
     compressor_learning_rate: float = field(
         default=1e-3, metadata={"help": "Peak learning rate of attention, compressor and heads."}
     )
@@ -70,6 +76,13 @@ class VATTrainingArguments(TrainingArguments):
     )
     mask_beta_end: float | None = field(
         default=None, metadata={"help": "Weight of a word mask's term in the last epoch."}
+    )
+    mask_beta_step_epochs: int | None = field(
+        default=None,
+        metadata={
+            "help": "Move the weight by a tenth of the way after so many epochs, as VMASK's code does from 1 to 0.01: 1 for "
+            "BERT, 10 for CNN and LSTM."
+        },
     )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(

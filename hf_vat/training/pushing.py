@@ -3,6 +3,7 @@
 import logging
 import shutil
 from concurrent.futures import Future
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from transformers.trainer import TRAINING_ARGS_NAME, PushInProgress
 from transformers.utils.hub import hf_api
 
 from ..errors import InputError
+from ..hub import ModelCardCallback
+from ..hub.card import CURVES_NAME, EXPLANATIONS_NAME
+from ..hub.sources import Source
 
 logger = logging.getLogger(__name__)
 
 # The folder of a run also holds its data's and base model's paths, its log, and what the user put there.
 PUSHED = (
-    *("config.json", "*.safetensors", "*.safetensors.index.json", "*.py", "README.md", "*.svg"),
+    *("config.json", "*.safetensors", "*.safetensors.index.json", "*.py"),
+    *("README.md", EXPLANATIONS_NAME, CURVES_NAME),
     *("tokenizer*.json", "vocab.*", "merges.txt", "*.model", "special_tokens_map.json", "added_tokens.json", "*.jinja"),
 )
 _WITH_CHECKPOINTS = ("checkpoint", "all_checkpoints")
@@ -25,7 +30,8 @@ _WITH_CHECKPOINTS = ("checkpoint", "all_checkpoints")
 
 class PushingTrainer(Trainer):
     """
-    [`~transformers.Trainer`] whose pushes hold what [`PUSHED`] names.
+    [`~transformers.Trainer`] whose pushes hold what [`PUSHED`] names, and whose model card is that of
+    [`~hf_vat.hub.ModelCardCallback`].
 
     The base class would send its whole folder, and in it `training_args.bin`, a pickle with the token and local paths; it
     is not written here at all. A push during training holds the model's code as well, waits for the one before it, and
@@ -42,6 +48,52 @@ class PushingTrainer(Trainer):
                 f"hub_strategy={args.hub_strategy.value!r} would push optimizer states and pickles; use 'end' or 'every_save'."
             )
         super().__init__(model, args, *trainer_args, **kwargs)
+        given = [callback for callback in self.callback_handler.callbacks if isinstance(callback, ModelCardCallback)]
+        self.card = given[0] if given else ModelCardCallback()
+        if not given:
+            self.add_callback(self.card)
+            self.card.on_init_end(self.args, self.state, self.control, model=self.model)
+
+    def create_model_card(
+        self,
+        language: str | list[str] | None = None,
+        license: str | None = None,
+        tags: str | list[str] | None = None,
+        model_name: str | None = None,
+        finetuned_from: str | None = None,
+        tasks: str | list[str] | None = None,
+        dataset_tags: str | list[str] | None = None,
+        dataset: str | list[str] | None = None,
+        dataset_args: str | list[str] | None = None,
+        revision: str | None = None,
+    ) -> None:
+        """
+        As in transformers, and the faithfulness of the model's explanations is measured for the card; see
+        [`~hf_vat.hub.ModelCardCallback`]. Of several tasks or data sets the first is named.
+
+        Args:
+            revision: the branch that the model is pushed to, for the snippet that loads it.
+        """
+        if not self.is_world_process_zero():
+            return
+        hub_id, name, config = map(_first, (dataset_tags, dataset, dataset_args))
+        data = Source.of(hub_id or name, config=config) if hub_id or name else None
+        if name and not Source.of(name).local:
+            data = replace(data, name=name)
+        path = self.card.write(
+            self,
+            repo_id=self.hub_model_id,
+            revision=revision or self.args.hub_revision,
+            language=language,
+            license=license,
+            tags=[tags] if isinstance(tags, str) else tags,
+            name=model_name,
+            base=finetuned_from and Source.of(finetuned_from),
+            task=_first(tasks),
+            data=data,
+        )
+        if path is not None:
+            logger.info("Model card: %s", path)
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
         try:
@@ -72,7 +124,7 @@ class PushingTrainer(Trainer):
         self.save_model(_internal_call=True)
         if not self.is_world_process_zero():
             return None
-        self.create_model_card(**{"model_name": self.hub_model_id.split("/")[-1], **kwargs})
+        self.create_model_card(**{"model_name": self.hub_model_id.split("/")[-1], "revision": revision, **kwargs})
         return self._upload(commit_message, blocking, token, revision)
 
     def _save(self, output_dir=None, state_dict=None):
@@ -105,6 +157,10 @@ class PushingTrainer(Trainer):
             revision=revision or self.args.hub_revision,
             run_as_future=not blocking,
         )
+
+
+def _first(given: str | list[str] | None) -> str | None:
+    return given[0] if given and not isinstance(given, str) else given or None
 
 
 def _report_failure(job: Future) -> None:

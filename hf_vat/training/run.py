@@ -25,6 +25,7 @@ from ..data import (
     train_word_tokenizer,
 )
 from ..errors import InputError
+from ..hub import ModelCardCallback
 from ..models import (
     BertForVATClassification,
     BertVATConfig,
@@ -50,7 +51,7 @@ _DECISIVE = (
     *("start", "start_epochs", "compress_epochs", "learn_epochs", "predict_from", "num_train_epochs", "max_steps"),
     *("learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "optim"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "label_smoothing_factor"),
-    *("mask_beta_start", "mask_beta_end"),
+    *("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs"),
     *("seed", "data_seed", "bf16", "fp16", "train_sampling_strategy", "metric_for_best_model"),
 )
 
@@ -69,6 +70,8 @@ _MINIMA = {
     "per_device_eval_batch_size": 1,
     "gradient_accumulation_steps": 1,
     "attention_probe_size": 1,
+    "mask_beta_step_epochs": 1,
+    "min_count": 1,
 }
 
 
@@ -199,6 +202,13 @@ class ModelArguments:
         default="vat",
         metadata={"help": "How a word encoder's words are cut.", "choices": ["plain", "vat", "vmask", "jw"]},
     )
+    min_count: int = field(
+        default=1,
+        metadata={
+            "help": "How often a word must occur in the training data to be one of a word encoder's, unless it is among "
+            "--extra_words. VMASK's threshold t is t + 1 here."
+        },
+    )
     vectors: str | None = field(
         default=None, metadata={"help": "Pretrained vectors of a word encoder: a file, a folder or a Hub id."}
     )
@@ -233,7 +243,8 @@ def train_classifier(
 
     Args:
         data: splits with columns `text` and `label`, if they are loaded already; `data_args` then only describes them.
-        callbacks: for the trainer.
+        callbacks: for the trainer. With a [`~hf_vat.hub.ModelCardCallback`] among them the folder also holds the model
+            card, `README.md`, which measures the explanations; so it does after a push.
 
     Raises:
         InputError: if settings, data or output folder cannot be used.
@@ -260,6 +271,9 @@ def train_classifier(
             else:
                 encoded[split] = rows.map(encode, batched=True, desc="Tokenizing")
     logger.info("%s", describe_run(model_args, args, encoded, model.config))
+    cards = [callback for callback in callbacks if isinstance(callback, ModelCardCallback)]
+    card = cards[0] if cards else ModelCardCallback()
+    card.describe(model_args, data_args, data)
     trainer = VATTrainer(
         model,
         args,
@@ -268,7 +282,7 @@ def train_classifier(
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
         compute_metrics=accuracy,
-        callbacks=list(callbacks),
+        callbacks=[*callbacks, *([] if cards else [card])],
     )
     if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
         settings = _settings(model_args, data_args, args)
@@ -279,11 +293,13 @@ def train_classifier(
     if "test" in encoded:
         trainer.save_metrics("test", trainer.evaluate(encoded["test"], metric_key_prefix="test"))
     trainer.save_state()
-    if args.push_to_hub:
-        trainer.push_to_hub()
     if trainer.is_world_process_zero():
         model.save_pretrained(args.output_dir)
         tokenizer.save_pretrained(args.output_dir)
+    if args.push_to_hub:
+        trainer.push_to_hub()
+    elif cards:
+        trainer.create_model_card()
     trainer.accelerator.wait_for_everyone()  # whoever loads the folder next finds all of it
     return trainer
 
@@ -349,7 +365,7 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
     extra: list[str] = []
     if model_args.vectors is not None:
         extra = list(islice(read_words(model_args.vectors), model_args.extra_words))
-    tokenizer = train_word_tokenizer(texts, model_args.word_preset, extra_words=extra)
+    tokenizer = train_word_tokenizer(texts, model_args.word_preset, model_args.min_count, extra_words=extra)
     weights, size = None, model_args.embedding_size
     if model_args.vectors is not None:
         vectors = load_vectors(model_args.vectors, list(tokenizer.get_vocab()), lower_case=True)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 
+STEPS = 10  # in which the published code of VMASK goes from 1.0 down to 0.01
+
 
 @dataclass(frozen=True)
 class PhaseSchedule:
@@ -56,23 +58,30 @@ class PhaseSchedule:
 
 @dataclass(frozen=True)
 class BetaSchedule:
-    """Weight β of a word mask's term, on a straight line from the first epoch to the last: a pure function of the epoch.
+    """Weight β of a word mask's term, from one value to another: a pure function of the epoch.
 
-    The published code of VMASK goes down from 1.0 to 0.01, in ten equal steps; it then takes an eleventh, below zero, where
-    a line between two values has none. KL annealing (Bowman et al., CoNLL 2016), which the paper names, goes up.
+    Without `step_epochs` it is on a straight line from the first epoch to the last. The published code of VMASK goes down
+    in steps instead, by 0.099 after each epoch for BERT, `BetaSchedule(1.0, 0.01, step_epochs=1)`, and after each ten for
+    CNN and LSTM, `step_epochs=10`. Ten steps lead to 0.01; rounding lets it take an eleventh, to -0.089, where β here stays at
+    its end. KL annealing (Bowman et al., CoNLL 2016), which the paper names, goes up.
 
     Args:
         start: β ≥ 0 of the first epoch.
         end: β ≥ 0 of the last epoch.
+        step_epochs: with it β moves by a tenth of the way after so many epochs, at least 1, until it is at its end; if
+            training is shorter, it does not get there.
 
     Raises:
-        InputError: if one of them is negative or not finite.
+        InputError: if a β is negative or not finite, or `step_epochs` is below 1.
     """
 
     start: float
     end: float
+    step_epochs: int | None = None
 
     def __post_init__(self):
+        if self.step_epochs is not None and self.step_epochs < 1:
+            raise InputError(f"mask_beta_step_epochs={self.step_epochs} must be at least 1.")
         for name in ("start", "end"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
@@ -80,5 +89,8 @@ class BetaSchedule:
 
     def beta(self, epoch: int, epochs: int) -> float:
         """β of an epoch, counted from 0, out of `epochs`; that of a single epoch is `start`."""
-        share = epoch / (epochs - 1) if epochs > 1 else 0.0
+        if self.step_epochs is None:
+            share = epoch / (epochs - 1) if epochs > 1 else 0.0
+        else:
+            share = min(epoch // self.step_epochs, STEPS) / STEPS  # whole steps are counted, so no rounding adds up
         return (1 - share) * self.start + share * self.end

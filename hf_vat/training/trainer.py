@@ -26,8 +26,11 @@ logger = logging.getLogger(__name__)
 
 STATE_NAME = "vat_state.json"
 
-# Settings of a word mask that must agree between a checkpoint and the run that resumes it.
-_MASK_SETTINGS = (
+_MASK_BETA_SCHEDULE = ("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs")
+
+# Settings of a model that must agree between a checkpoint and the run that resumes it, as far as the model has them.
+_MODEL_SETTINGS = (
+    *("model_type", "pooling", "bottleneck", "heads", "kl_reduction", "prior", "num_labels"),
     *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_temperature", "mask_reduction"),
     *("mask_normalization", "mask_k", "mask_site", "freeze_embeddings"),
 )
@@ -127,12 +130,13 @@ class VATTrainer(PushingTrainer):
         return getattr(self.model.config, "mask_type", "none") in ("vmask", "iba")
 
     def _mask_beta_schedule(self) -> BetaSchedule | None:
-        start, end = self.args.mask_beta_start, self.args.mask_beta_end
-        if start is None and end is None:
+        start, end, step_epochs = (getattr(self.args, name) for name in _MASK_BETA_SCHEDULE)
+        if start is end is step_epochs is None:
             return None
         if start is None or end is None:
             raise InputError(
-                f"mask_beta_start is {start} and mask_beta_end is {end}; give both, or neither for a constant mask_beta."
+                f"mask_beta_start is {start} and mask_beta_end is {end}; give both, or neither (and no mask_beta_step_epochs) "
+                "for a constant mask_beta."
             )
         if not self._has_mask_term:
             raise InputError(
@@ -146,7 +150,7 @@ class VATTrainer(PushingTrainer):
                 "another metric_for_best_model, such as accuracy.",
                 *(start, end),
             )
-        return BetaSchedule(start, end)
+        return BetaSchedule(start, end, step_epochs)
 
     def _cut_into_epochs(self) -> None:
         args = self.args
@@ -178,6 +182,7 @@ class VATTrainer(PushingTrainer):
         if self._owns_optimizer:
             self.optimizer = None
         self._probe_reference = None
+        self._betas_at_start = self._constant_betas()
         self._parts["train"].clear()
         if resume_from_checkpoint is True:
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
@@ -236,13 +241,13 @@ class VATTrainer(PushingTrainer):
             if not torch.isfinite(loss):
                 raise FloatingPointError(self._describe_divergence(outputs))
             # As the Trainer averages the loss: over micro-batches, then over steps.
-            self._collect("train", inputs["labels"], outputs, 1 / self.current_gradient_accumulation_steps)
+            self._collect("train", inputs, outputs, 1 / self.current_gradient_accumulation_steps)
         elif "labels" in inputs:
-            self._collect("eval", inputs["labels"], outputs, len(inputs["labels"]))
+            self._collect("eval", inputs, outputs, len(inputs["labels"]))
         return (loss, outputs) if return_outputs else loss
 
-    def _collect(self, split: str, labels: torch.Tensor, outputs, weight: float) -> None:
-        labelled = (labels != -100).sum().clamp(min=1)
+    def _collect(self, split: str, inputs: dict, outputs, weight: float) -> None:
+        labelled = (inputs["labels"] != -100).sum().clamp(min=1)
         parts = self._parts[split]
         parts["weight"] += weight
         parts["cross_entropy"] += outputs.cross_entropy.detach().sum() / labelled * weight
@@ -254,7 +259,8 @@ class VATTrainer(PushingTrainer):
             parts["mask_compression"] += outputs.mask_compression.detach().sum() / labelled * weight
         if outputs.token_mask is not None:
             mask = outputs.token_mask.detach()
-            content = mask > 0  # special tokens and padding have exactly 0
+            attended = inputs.get("attention_mask", torch.ones_like(mask))
+            content = self.model.content_tokens(attended, inputs.get("special_tokens_mask"))
             parts["mask_tokens"] += content.sum()
             parts["mask_mean"] += mask.sum()
             parts["mask_open"] += (mask > 0.5).sum()
@@ -301,6 +307,7 @@ class VATTrainer(PushingTrainer):
             raise InputError("The evaluation set is empty.")
         self._parts["eval"].clear()
         output = super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs)
+        output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
         if f"{metric_key_prefix}_loss" in output.metrics:
             means = self._mean_parts("eval")
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
@@ -364,18 +371,24 @@ class VATTrainer(PushingTrainer):
 
     # Checkpoints
 
+    def _constant_betas(self) -> dict:
+        """The weights of the loss's terms that no schedule moves. A callback may, and a run is known by those it began with."""
+        betas = {"beta": self.model.config.beta} if self.schedule.alternates else {}
+        if self._has_mask_term and self.mask_beta_schedule is None:
+            betas["mask_beta"] = self.model.config.mask_beta
+        return betas
+
     def _settings(self) -> dict:
         """What must agree between a checkpoint and the run that resumes it."""
         config = self.model.config
-        names = ["model_type", "pooling", "bottleneck", "heads", "num_labels"]
-        names += [name for name in _MASK_SETTINGS if hasattr(config, name)]
+        names = [name for name in _MODEL_SETTINGS if hasattr(config, name)]
         schedule = {
             name: getattr(self.schedule, name) for name in ("start", "start_epochs", "compress_epochs", "learn_epochs")
         }
         settings = {name: getattr(config, name) for name in names} | (schedule if self.schedule.alternates else {})
         if self._has_mask_term:
-            settings |= {name: getattr(self.args, name) for name in ("mask_beta_start", "mask_beta_end")}
-        return settings
+            settings |= {name: getattr(self.args, name) for name in _MASK_BETA_SCHEDULE}
+        return settings | self._betas_at_start
 
     def _save_checkpoint(self, model, trial):
         # Written first: rotation and "best model" bookkeeping follow in the base class.
@@ -396,9 +409,9 @@ class VATTrainer(PushingTrainer):
             state = json.load(file)
         ours = self._settings()
         different = [
-            f"{name} was {state['settings'].get(name)!r} and is {ours.get(name)!r}"
-            for name in sorted(ours.keys() | state["settings"].keys())
-            if state["settings"].get(name) != ours.get(name)
+            f"{name} was {value!r} and is {ours[name]!r}"
+            for name, value in sorted(state["settings"].items())
+            if name in ours and value != ours[name]
         ]
         if different:
             raise InputError(

@@ -340,7 +340,7 @@ def test_an_output_folder_with_another_run_is_refused(training, trained, script)
 
 
 def test_c15_a_diverged_loss_ends_with_1(training, script):
-    code, out, err = script("train_vat", *training, "--learning_rate", 1e20, "--start_epochs", 2)
+    code, out, err = script("train_vat", *training, "--learning_rate", 1e20, "--start", "joint", "--start_epochs", 2)
     assert code == 1 and "Traceback" not in out + err
     assert "not finite at step" in err and "phase 'joint'" in err and "cross_entropy" in err
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_vat import BertWithVMask
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, Explanation, explain
 
@@ -377,11 +378,12 @@ def test_progress_bar_reaches_its_end(model, tokenizer, method, capsys):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @every_method
-def test_c61_on_a_gpu(make_model, stub_tokenizer, method):
+def test_c61_on_a_gpu(make_model, stub_tokenizer, method, tmp_path):
     model = make_model("att")
-    texts = ["a good film", "the plot is dull"]
     if method == "mask":
-        pytest.skip("no word-mask model yet")
+        model.save_pretrained(tmp_path)
+        model = BertWithVMask.from_pretrained(tmp_path)
+    texts = ["a good film", "the plot is dull"]
     expected = explained(model, stub_tokenizer, texts, method)
     found = explained(model.to("cuda"), stub_tokenizer, texts, method)
     assert model.device.type == "cuda"

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -18,11 +20,14 @@ from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
     BertForSequenceClassification,
+    CanineConfig,
     DataCollatorWithPadding,
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
+    EsmConfig,
     GPT2Config,
+    IBertConfig,
     ModernBertConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
@@ -201,16 +206,51 @@ def test_word_embeddings_are_multiplied_and_everything_else_stays(name):
     torch.testing.assert_close(expected(**given).logits, out.logits, atol=1e-6, rtol=0)
 
 
-def test_embedding_output_masks_the_sum_after_its_layer_norm_and_leaves_no_hook():
+@pytest.mark.parametrize("name", ["ibert", "canine", "esm"])
+def test_an_encoder_that_a_mask_cannot_reach_is_refused_by_name(name):
+    settings = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    further = {"canine": {}, "ibert": {"vocab_size": 18}, "esm": {"vocab_size": 18, "mask_token_id": 4}}[name]
+    encoder = {"ibert": IBertConfig, "canine": CanineConfig, "esm": EsmConfig}[name](**settings, **further)
+    with pytest.raises(
+        Exception, match=f'encoder="{name}" cannot have a word mask: it .* Use another encoder, such as'
+    ):
+        EncoderVMaskConfig(encoder=encoder)
+    model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder))  # what the message offers instead
+    assert model.base_model.config.model_type == name
+
+
+def test_embedding_output_masks_the_sum_after_its_layer_norm(tmp_path):
     model, batch = make_model("bert", mask_site="embedding_output").eval(), batch_of("bert")
     out = model(**batch, output_hidden_states=True)
     content = content_of("bert", batch)
     plain = model.bert.embeddings(input_ids=batch["input_ids"])
     torch.testing.assert_close(out.hidden_states[0][content], plain[content] * out.token_mask[content].unsqueeze(-1))
     torch.testing.assert_close(out.hidden_states[0][~content], plain[~content])
-    with pytest.raises(IndexError):
-        model(**(batch | {"input_ids": batch["input_ids"] + 1000}))
-    assert not model.bert.embeddings._forward_hooks
+    given = {"inputs_embeds": model.get_input_embeddings()(batch["input_ids"]), **batch, "input_ids": None}
+    torch.testing.assert_close(model(**given).logits, out.logits)
+    types = model(**batch, token_type_ids=torch.ones_like(batch["input_ids"]))
+    assert (types.logits - out.logits).abs().max() > 1e-3
+    model.save_pretrained(tmp_path)
+    loaded, info = BertWithVMask.from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["missing_keys"] and torch.equal(loaded.eval()(**batch).logits, out.logits)
+
+
+@pytest.mark.parametrize("site", ["word", "embedding_output"])
+def test_threads_that_share_a_model_do_not_mix_up_their_masks(site):
+    """As in a web server; both are in the encoder at the same time."""
+    model = make_model("bert", mask_site=site).eval()
+    batches = [batch_of("bert", [text]) for text in TEXTS[:2]]
+    expected = [model(**batch) for batch in batches]
+    both = threading.Barrier(2, timeout=60)
+
+    def meet(module, args) -> None:
+        both.wait()
+
+    model.bert.register_forward_pre_hook(meet)
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(3):
+            for ours, theirs in zip(threads.map(lambda batch: model(**batch), batches), expected, strict=True):
+                assert torch.equal(ours.logits, theirs.logits) and torch.equal(ours.token_mask, theirs.token_mask)
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -587,6 +627,40 @@ def test_two_stages_keep_encoder_and_heads_of_the_first(name, base, tmp_path):
     model.save_pretrained(tmp_path / "masked")
     again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked")
     assert type(again) is masked and again.config.architectures == [masked.__name__]
+
+
+@pytest.mark.parametrize("name", ["bert", "cnn"])
+def test_a_mask_does_not_become_another_one(name, tmp_path):
+    for mask in MASKS:
+        make_model(name, mask).save_pretrained(tmp_path / mask)
+    auto, own = AutoModelForSequenceClassification, BertWithVMask if name == "bert" else EncoderWithVMask
+    for stored, wanted in (("vmask", "l2x"), ("vmask", "iba"), ("iba", "vmask"), ("l2x", "iba")):
+        for model_class in (auto, own, own.config_class):
+            with pytest.raises(ValueError, match=f"has a word mask with mask_type='{stored}', .*mask_type='{wanted}'"):
+                model_class.from_pretrained(tmp_path / stored, mask_type=wanted)
+    with pytest.raises(ValueError, match=r"mask_site='word', whose .* mask_site='embedding_output'\. Leave that out"):
+        own.from_pretrained(tmp_path / "vmask", mask_site="embedding_output")
+    same = own.from_pretrained(tmp_path / "vmask", mask_type="vmask", mask_beta=0.1)
+    assert torch.equal(same.word_mask.scorer.weight, make_model(name).word_mask.scorer.weight)
+    bare = own.from_pretrained(tmp_path / "vmask", mask_type="none")
+    assert bare.word_mask is None
+    bare.save_pretrained(tmp_path / "bare")
+    fresh, info = own.from_pretrained(tmp_path / "bare", mask_type="l2x", output_loading_info=True)
+    assert fresh.config.mask_type == "l2x"
+    assert set(info["missing_keys"]) == {"word_mask.scorer.weight", "word_mask.scorer.bias"}
+
+
+def test_statistics_of_iba_are_loaded_in_float32_into_a_model_of_another_type(tmp_path):
+    model = make_model("lstm", "iba").train()
+    model(**batch_of("lstm"))
+    model.save_pretrained(tmp_path / "float32")
+    half = EncoderWithVMask.from_pretrained(tmp_path / "float32", dtype=torch.bfloat16)
+    half.save_pretrained(tmp_path / "bfloat16")
+    for loaded in (half, EncoderWithVMask.from_pretrained(tmp_path / "bfloat16")):
+        assert loaded.dtype == loaded.word_mask.scorer.weight.dtype == torch.bfloat16
+        for name in ("mean", "variance"):
+            found, expected = getattr(loaded.word_mask, name), getattr(model.word_mask, name)
+            assert found.dtype == torch.float32 and torch.equal(found, expected)
 
 
 def test_a_plain_bert_checkpoint_loads_bit_equal(tmp_path):

@@ -46,6 +46,7 @@ def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
         settings = {
             "num_train_epochs": 4,
             "start_epochs": 1,
+            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
             "per_device_train_batch_size": 8,
             "learning_rate": 1e-3,
             "compressor_learning_rate": 1e-2,
@@ -133,6 +134,21 @@ def test_the_mean_is_over_the_content_tokens(make_trainer, make_model, make_data
     assert trainer.predict(make_dataset(4)).metrics.keys() >= {"test_mask_mean", "test_mask_beta"}
 
 
+def test_a_mask_of_exactly_0_counts_as_a_content_token(make_trainer, make_model, make_dataset):
+    trainer = make_trainer(model=make_model(), num_train_epochs=1, per_device_eval_batch_size=4)
+    with torch.no_grad():  # words are kept whole or, so far away that nothing is left in float32, not at all
+        trainer.model.word_mask.scorer.weight.mul_(1e4)
+    masks = []
+    for row in trainer.eval_dataset:
+        with torch.no_grad():
+            masks += trainer.model.eval()(input_ids=torch.tensor([row["input_ids"]])).token_mask[0, 1:-1].tolist()
+    share = np.mean(masks)
+    assert set(masks) == {0.0, 1.0} and 0.1 < share < 0.9
+    metrics = trainer.evaluate()
+    assert metrics["eval_mask_mean"] == metrics["eval_mask_open"] == pytest.approx(share, abs=1e-6)
+    assert metrics["eval_mask_sd"] == pytest.approx((share * (1 - share)) ** 0.5, abs=1e-6)
+
+
 @pytest.mark.parametrize("mask", ["l2x", "none"])
 def test_what_a_model_lacks_is_not_logged(make_trainer, mask):
     trainer = make_trainer(mask, num_train_epochs=1, eval_strategy="epoch")
@@ -188,10 +204,19 @@ def test_the_schedule_goes_by_steps_where_these_limit_training(make_trainer):
     assert [betas[step] for step in (4, 5, 8, 9, 10)] == pytest.approx([0.8, 0.5, 0.5, 0.2, 0.2])
 
 
+def test_the_weight_goes_down_in_steps_as_in_the_published_code(make_trainer):
+    trainer = make_trainer(mask_beta_start=1.0, mask_beta_end=0.01, mask_beta_step_epochs=2)
+    trainer.train()
+    betas = [record["mask_beta"] for record in trainer.state.log_history if "loss" in record]
+    assert betas == pytest.approx([1.0] * 8 + [0.901] * 8)
+
+
 @pytest.mark.parametrize(
     ("mask", "settings", "message"),
     [
         ("vmask", {"mask_beta_start": 1.0}, "mask_beta_end is None; give both"),
+        ("vmask", {"mask_beta_step_epochs": 1}, "mask_beta_start is None and .* neither .and no mask_beta_step_epochs"),
+        ("vmask", {**DOWN, "mask_beta_step_epochs": 0}, "mask_beta_step_epochs=0 must be at least 1"),
         ("vmask", {"mask_beta_start": 1.0, "mask_beta_end": -0.1}, "mask_beta_end=-0.1 must be .* at least 0"),
         ("l2x", DOWN, "BertWithVMask with mask_type='l2x' has none; leave it out, or use mask_type 'vmask' or 'iba'"),
         ("none", DOWN, "mask_type='none' has none"),
@@ -344,10 +369,43 @@ def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_
         ({"model": make_model(freeze_embeddings=False), **DOWN}, "freeze_embeddings was True and is False"),
         ({"mask": "iba", **DOWN}, "mask_type was 'vmask' and is 'iba'"),
         ({**DOWN, "mask_beta_end": 0.1}, "mask_beta_end was 0.2 and is 0.1"),
+        ({**DOWN, "mask_beta_step_epochs": 1}, "mask_beta_step_epochs was None and is 1"),
         ({}, "mask_beta_start was 0.8 and is None"),
     ):
         with pytest.raises(InputError, match=message):
             make_trainer(**settings).train(resume_from_checkpoint=True)
+
+
+def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_model):
+    def trained(**settings):
+        return make_trainer(model=make_model(beta=0.3, mask_beta=0.5, **VAT), **settings)
+
+    trained(callbacks=[StopAt(2)]).train()
+    for settings, message in (
+        ({"beta": 0.3, "mask_beta": 0.7}, r"cannot be resumed .*: mask_beta was 0\.5 and is 0\.7\. Use"),
+        ({"beta": 0.2, "mask_beta": 0.5}, r"cannot be resumed .*: beta was 0\.3 and is 0\.2\. Use"),
+        ({"beta": 0.3, "mask_beta": 0.5, "kl_reduction": "sum"}, "kl_reduction was 'mean' and is 'sum'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make_trainer(model=make_model(**settings, **VAT)).train(resume_from_checkpoint=True)
+    resumed = trained()
+    resumed.train(resume_from_checkpoint=True)
+    assert resumed.state.global_step == 16
+
+
+def test_resume_goes_by_the_weight_that_training_began_with(make_trainer):
+    """A callback of the user's may move it."""
+
+    class Switch(TrainerCallback):
+        def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+            model.config.mask_beta = 2.0 + int(state.epoch + 1e-6)
+
+    make_trainer(callbacks=[Switch(), StopAt(10)]).train()
+    resumed = make_trainer(callbacks=[Switch()])
+    resumed.train(resume_from_checkpoint=True)
+    assert [record["mask_beta"] for record in resumed.state.log_history if "loss" in record][-8:] == [4.0] * 4 + [
+        5.0
+    ] * 4
 
 
 def test_the_saved_weight_is_the_one_that_was_used(make_trainer):

@@ -19,7 +19,7 @@ from transformers import (
 from hf_vat.cli import run
 from hf_vat.commands import explain as explain_command
 from hf_vat.commands import train as train_command
-from hf_vat.data import DataArguments, planted_evidence
+from hf_vat.data import DataArguments, load_text_classification, planted_evidence
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
@@ -61,6 +61,7 @@ def arguments(base, files, tmp_path):
     def make(folder="run", model=None, **training):
         defaults = {
             "num_train_epochs": 2,
+            **{"start": "joint", "start_epochs": 2, "compress_epochs": 1, "learn_epochs": 1},
             "per_device_train_batch_size": 6,
             "learning_rate": 1e-3,
             "save_strategy": "epoch",
@@ -153,6 +154,25 @@ def test_word_vectors_that_begin_at_random_are_trained(arguments):
     assert "encoder.word_embeddings.weight" not in dict(model.named_parameters())
 
 
+def test_rare_words_are_left_out_of_a_word_encoder_as_in_the_paper(arguments, tmp_path):
+    """Each polar word stands in three texts, each noun in eight, "the" in all."""
+    with pytest.raises(InputError, match="--min_count is 0; it must be at least 1"):
+        train_classifier(*arguments(model={**CNN, "min_count": 0}))
+    train = load_text_classification(arguments()[1])["train"]
+
+    def tokenizer_of(**settings):
+        tokenizer, model = load_model(arguments(model={**CNN, "mask_type": "vmask", **settings})[0], train)
+        assert len(tokenizer) == model.config.vocab_size
+        return tokenizer
+
+    assert [len(tokenizer_of(min_count=count)) - 3 for count in (1, 4, 9)] == [8 + 3 + 1, 3 + 1, 1]
+    assert tokenizer_of(min_count=4).tokenize("the good film") == ["the", "[UNK]", "film"]
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("good 1 2\nlovely 2 1", encoding="utf-8")
+    tokenizer = tokenizer_of(min_count=4, vectors=str(vectors), extra_words=1)
+    assert tokenizer.tokenize("the good lovely film") == ["the", "good", "[UNK]", "film"]
+
+
 def test_any_encoder_takes_a_mask_and_trains_on(arguments, tokenizer, tmp_path):
     folder = tmp_path / "electra"
     ElectraModel(ElectraConfig(vocab_size=len(tokenizer), embedding_size=8, **SIZES)).save_pretrained(folder)
@@ -241,6 +261,7 @@ def test_a_mask_under_a_bottleneck(arguments, tmp_path):
         ({"mask_type": "vmask", **CNN, "encoder_size": 10}, {}, "hidden_size=10 must be a multiple of 3"),
         ({"mask_type": "vmask"}, {"mask_beta_start": 1.0}, "mask_beta_end is None; give both"),
         ({"mask_type": "vmask"}, {"mask_beta_start": -1.0, "mask_beta_end": 1.0}, "--mask_beta_start is -1.0"),
+        ({"mask_type": "vmask"}, {"mask_beta_step_epochs": 0}, "--mask_beta_step_epochs is 0; it must be at least 1"),
         ({}, {"mask_beta_start": 1.0, "mask_beta_end": 0.1}, "mask_beta_start=1.0 weighs the term of a word mask"),
     ],
 )

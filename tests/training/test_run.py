@@ -60,6 +60,7 @@ def arguments(base, files, tmp_path):
         defaults = {
             "num_train_epochs": 2,
             "start_epochs": 0,
+            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
             "per_device_train_batch_size": 6,
             "learning_rate": 1e-3,
             "eval_strategy": "epoch",

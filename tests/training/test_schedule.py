@@ -42,11 +42,28 @@ def test_a_phase_begins_exactly_where_it_differs_from_the_epoch_before(start, co
     assert schedule.begins(epoch) == changes
 
 
+DOWN = [1.0, 0.901, 0.802, 0.703, 0.604, 0.505, 0.406, 0.307, 0.208, 0.109, 0.01]
+
+
 def test_c14_beta_goes_down_as_in_the_published_code_and_never_below_its_end():
-    """There β = 1.0 loses 0.099 ten times; an eleventh would make it -0.089."""
-    betas = [BetaSchedule(1.0, 0.01).beta(epoch, 11) for epoch in range(11)]
-    assert betas == pytest.approx([1.0, 0.901, 0.802, 0.703, 0.604, 0.505, 0.406, 0.307, 0.208, 0.109, 0.01])
-    assert betas[-1] == 0.01
+    """There β = 1.0 loses 0.099 while it is above 0.01; after ten times it is still, by rounding, and then -0.089."""
+    bert = BetaSchedule(1.0, 0.01, step_epochs=1)
+    assert [bert.beta(epoch, 10) for epoch in range(10)] == pytest.approx(DOWN[:-1], abs=1e-12)
+    assert [bert.beta(epoch, 30) for epoch in range(11)] == pytest.approx(DOWN, abs=1e-12)
+    assert {bert.beta(epoch, 30) for epoch in range(10, 30)} == {0.01}
+    cnn = BetaSchedule(1.0, 0.01, step_epochs=10)
+    assert [cnn.beta(epoch, 100) for epoch in range(100)] == pytest.approx(
+        [beta for beta in DOWN[:-1] for _ in range(10)], abs=1e-12
+    )
+    assert [cnn.beta(epoch, 130) for epoch in (99, 100, 109, 110, 129)] == [pytest.approx(0.109), *[0.01] * 4]
+    published, taken = 1.0, 0
+    while published > 0.01:
+        published, taken = published - 0.099, taken + 1
+    assert taken == 11 and published == pytest.approx(-0.089)
+
+
+def test_c14_a_straight_line_of_eleven_epochs_has_the_same_steps():
+    assert [BetaSchedule(1.0, 0.01).beta(epoch, 11) for epoch in range(11)] == pytest.approx(DOWN)
 
 
 def test_beta_goes_up_stays_and_has_one_epoch():
@@ -55,19 +72,28 @@ def test_beta_goes_up_stays_and_has_one_epoch():
     assert BetaSchedule(0.5, 0.01).beta(0, 1) == 0.5
 
 
-@given(st.floats(0, 10), st.floats(0, 10), st.integers(2, 50))
-def test_beta_is_between_its_ends_and_moves_one_way(start, end, epochs):
-    betas = [BetaSchedule(start, end).beta(epoch, epochs) for epoch in range(epochs)]
-    assert betas[0] == start and betas[-1] == end
+@given(st.floats(0, 10), st.floats(0, 10), st.integers(2, 50), st.none() | st.integers(1, 60))
+def test_beta_is_between_its_ends_and_moves_one_way(start, end, epochs, step_epochs):
+    betas = [BetaSchedule(start, end, step_epochs).beta(epoch, epochs) for epoch in range(epochs)]
+    assert betas[0] == start
+    if step_epochs is None or epochs > 10 * step_epochs:
+        assert betas[-1] == end
     assert min(start, end) - 1e-12 <= min(betas) and max(betas) <= max(start, end) + 1e-12
     for before, after in pairwise(betas):
         assert (after - before) * (end - start) >= -1e-12
 
 
-@pytest.mark.parametrize(("start", "end", "named"), [(-0.1, 1, "mask_beta_start=-0.1"), (1, math.nan, "mask_beta_end")])
-def test_beta_out_of_range_is_refused_by_name(start, end, named):
-    with pytest.raises(InputError, match=f"{named}.*at least 0"):
-        BetaSchedule(start, end)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((-0.1, 1), "mask_beta_start=-0.1 must be a number of at least 0"),
+        ((1, math.nan), "mask_beta_end=nan must be a number of at least 0"),
+        ((1, 0.01, 0), "mask_beta_step_epochs=0 must be at least 1"),
+    ],
+)
+def test_beta_out_of_range_is_refused_by_name(settings, message):
+    with pytest.raises(InputError, match=message):
+        BetaSchedule(*settings)
 
 
 def test_entropy_and_divergence_by_hand():

@@ -49,6 +49,7 @@ def arguments(tokenizer, tmp_path):
             "max_steps": 12,
             "num_train_epochs": 4,
             "start_epochs": 2,
+            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
             "per_device_train_batch_size": 4,
             "learning_rate": 1e-3,
             "eval_strategy": "no",
@@ -161,7 +162,8 @@ def test_what_does_not_go_with_a_stream_is_refused(arguments, tmp_path, changed,
 
 def test_the_trainer_takes_any_stream(make_model, make_dataset, tokenizer, tmp_path):
     args = VATTrainingArguments(
-        str(tmp_path / "run"), max_steps=6, num_train_epochs=3, start_epochs=1, per_device_train_batch_size=4,
+        str(tmp_path / "run"), max_steps=6, num_train_epochs=3, start="joint", start_epochs=1, compress_epochs=1,
+        learn_epochs=1, per_device_train_batch_size=4,
         use_cpu=True, report_to="none", save_strategy="no", logging_steps=1, disable_tqdm=True,
     )  # fmt: skip
     stream = make_dataset(10).to_iterable_dataset()
@@ -199,7 +201,8 @@ class Sized(torch.utils.data.IterableDataset):
 def make_trainer(make_model, tokenizer, tmp_path):
     def make(train, evaluated=None, **training):
         defaults = {"per_device_train_batch_size": 4, "save_strategy": "no", "logging_steps": 1, "disable_tqdm": True}
-        settings = defaults | {"use_cpu": True, "report_to": "none", "start_epochs": 1} | training
+        phases = {"start": "joint", "start_epochs": 1, "compress_epochs": 1, "learn_epochs": 1}
+        settings = defaults | phases | {"use_cpu": True, "report_to": "none"} | training
         args = VATTrainingArguments(str(tmp_path / "run"), **settings)
         return VATTrainer(make_model(), args, DataCollatorWithPadding(tokenizer), train, evaluated)
 

@@ -35,6 +35,7 @@ def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
         settings = {
             "num_train_epochs": 4,
             "start_epochs": 1,
+            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
             "per_device_train_batch_size": 8,
             "learning_rate": 1e-3,
             "compressor_learning_rate": 1e-2,

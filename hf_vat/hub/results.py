@@ -1,0 +1,207 @@
+"""The numbers of a model card: what the trainer has logged, and how faithful the words are that the model itself names."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import MissingExtra, import_extra
+from ..explanations import Explanation, explain
+from ..faithfulness import DEFINITIONS, Faithfulness
+from ..faithfulness.statistics import Comparison, bootstrap_interval, paired_bootstrap
+
+CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
+RANDOM = "random"
+_LEAST = 20  # texts for an interval
+ACCURACY = "share of texts whose predicted class is the gold one"
+_SPLITS = {"eval": "validation"}
+# What the trainer logs beside the metrics of a run.
+_NOT_METRICS = (
+    *("loss", "samples", "runtime", "samples_per_second", "steps_per_second", "model_preparation_time"),
+    *("cross_entropy", "compression", "attention_entropy", "beta"),
+    *("mask_compression", "mask_mean", "mask_open", "mask_sd", "mask_beta"),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A mean over texts, as a fraction, and what it takes to read it.
+
+    Attributes:
+        metric: its name, such as `"accuracy"` or `"prob_drop@5"`.
+        value: the mean.
+        definition: what it is.
+        split, n: the split, and how many of its texts.
+        interval: of the mean, by bootstrap over texts; None if this is not a mean over texts, if it says nothing (fewer than
+            20 texts, or all alike), or if scipy is missing.
+    """
+
+    metric: str
+    value: float
+    definition: str
+    split: str
+    n: int
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How faithful a model's own word scores are to the model, beside random rankings and its accuracy.
+
+    Attributes:
+        split, n_split: the split, and how many texts it has.
+        n: texts that were measured; a text without words is not.
+        n_short: those of fewer than K words.
+        accuracy: on these texts.
+        rankings: results by method and score, those of random rankings (mean over seeds) last.
+        beyond_random: for each method the difference of its `prob_drop` to that of random rankings, by paired bootstrap;
+            empty where there are no intervals.
+        examples: explanations of some of the texts, by the first method.
+    """
+
+    split: str
+    n_split: int
+    n: int
+    n_short: int
+    accuracy: Result
+    rankings: dict[str, dict[str, Result]]
+    beyond_random: dict[str, Comparison]
+    examples: list[Explanation]
+
+
+def logged_results(log: Sequence[Mapping], last_step: int, best_step: int | None) -> list[Result]:
+    """Metrics of the model as it is, from the records of a trainer's log.
+
+    Args:
+        log: `trainer.state.log_history`.
+        last_step: the last training step.
+        best_step: the step whose weights were loaded after it; None if the model is as it was trained last.
+    """
+    found: dict[str, Mapping] = {}
+    for record in log:
+        for key in record:
+            prefix = key.removesuffix("_samples")
+            # During training, evaluations are of the weights of their step.
+            step = best_step if prefix.startswith("eval") and best_step is not None else last_step
+            if prefix != key and record["step"] == step:
+                found[prefix] = record
+    return [
+        _logged(name, value, _SPLITS.get(prefix, prefix), record[f"{prefix}_samples"])
+        for prefix, record in found.items()
+        for name, value in _metrics(record, f"{prefix}_").items()
+    ]
+
+
+def measure(
+    model,
+    tokenizer,
+    texts: Sequence[str],
+    labels: Sequence[int],
+    split: str,
+    *,
+    limit: int,
+    n_examples: int,
+    batch_size: int,
+    seed: int,
+    progress: bool,
+) -> Measured:
+    """Explain texts by what the model itself says of its words, and measure how much it depends on these.
+
+    The words are those of its attention and of its word mask; a model that has neither is explained by the gradient. The
+    scorer is the model.
+
+    Args:
+        texts, labels: of a split that the model was not trained on; labels below 0 are left out.
+        limit: texts that are drawn, with `seed`.
+        n_examples: explanations to keep, of the first drawn texts that have words.
+
+    Raises:
+        InputError: if the texts cannot be explained.
+    """
+    labelled = [row for row, label in enumerate(labels) if label >= 0]
+    drawn = [labelled[place] for place in np.random.default_rng(seed).permutation(len(labelled))[:limit]]
+    texts, labels = [texts[row] for row in drawn], [int(labels[row]) for row in drawn]
+    explanations = {
+        method: explain(model, tokenizer, texts, method, batch_size=batch_size, gold=labels, progress=progress)
+        for method in own_methods(model.config)
+    }
+    first = next(iter(explanations.values()))
+    faithfulness = Faithfulness(
+        model,
+        tokenizer,
+        texts,
+        labels,
+        seen=[explanation.seen for explanation in first],
+        ks=(K,),
+        batch_size=batch_size,
+        progress="model card" if progress else None,
+    )
+    values = {
+        method: faithfulness.measure([explanation.scores for explanation in own], method).values
+        for method, own in explanations.items()
+    }
+    by_seed = [result.values for result in faithfulness.random(RANDOM_SEEDS).results]
+    values[RANDOM] = {score: np.mean([own[score] for own in by_seed], 0) for score in by_seed[0]}
+    correct = faithfulness.full.argmax(-1) == faithfulness.labels
+    drop = f"prob_drop@{K}"
+    return Measured(
+        split=split,
+        n_split=len(labelled),
+        n=len(faithfulness.rows),
+        n_short=sum(len(positions) < K for positions in faithfulness.candidates),
+        accuracy=_mean("accuracy", correct, ACCURACY, split),
+        rankings={
+            ranking: {score: _mean(score, own[score], _definition(score), split) for score in own}
+            for ranking, own in values.items()
+        },
+        beyond_random={
+            method: paired_bootstrap(values[method][drop], values[RANDOM][drop], CONFIDENCE)
+            for method in explanations
+            if len(correct) >= _LEAST and has_intervals()
+        },
+        examples=[explanation for explanation in first if any(explanation.seen)][:n_examples],
+    )
+
+
+def own_methods(config) -> list[str]:
+    """The methods of [`explain`] that read what a model itself says of its words, or else the gradient."""
+    own = ["attention"] if config.pooling == "attention" else []
+    own += ["mask"] if getattr(config, "mask_type", "none") != "none" else []
+    return own or ["gradient"]
+
+
+def _metrics(record: Mapping, prefix: str) -> dict[str, float]:
+    named = {key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)}
+    return {
+        name: float(value)
+        for name, value in named.items()
+        if name not in _NOT_METRICS and isinstance(value, int | float) and math.isfinite(value)
+    }
+
+
+def _logged(name: str, value: float, split: str, n: int) -> Result:
+    if name == "accuracy":
+        return _mean(name, np.arange(n) < round(value * n), ACCURACY, split)
+    return Result(name, value, "as the run's own compute_metrics gives it", split, n)
+
+
+def _mean(name: str, values: np.ndarray, definition: str, split: str) -> Result:
+    bounds = None
+    if len(values) >= _LEAST and np.ptp(values.astype(float)) > 0 and has_intervals():
+        _, *bounds = bootstrap_interval(values, CONFIDENCE)
+    return Result(name, float(np.mean(values)), definition, split, len(values), bounds and tuple(bounds))
+
+
+def has_intervals() -> bool:
+    """Whether scipy is installed, which they need."""
+    try:
+        import_extra("scipy.stats")
+    except MissingExtra:
+        return False
+    return True
+
+
+def _definition(score: str) -> str:
+    name, _, k = score.partition("@")
+    return DEFINITIONS[name].replace("top K", f"top {k}")
