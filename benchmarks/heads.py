@@ -51,6 +51,9 @@ RECIPES["minilm"] = {
     "joint start": _SHORT,
     "ATT as start (the paper's reading)": replace(_SHORT, start="finetune"),
     "compressor first": replace(_SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2),
+    "compressor first, mean KL": replace(
+        _SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2, kl_reduction="mean"
+    ),
     "shared head": replace(_SHORT, heads="shared"),
     "β = 0.01": replace(_SHORT, beta=0.01),
     "mean KL, β = 0.1": replace(_SHORT, kl_reduction="mean"),
@@ -69,7 +72,7 @@ class HeadArguments:
         default=None, metadata={"help": "Recipes to run, with semicolons between them; all by default."}
     )
     work_dir: str = field(default="runs/heads", metadata={"help": "Folder for finished cells."})
-    output: str = field(default="docs/heads.md", metadata={"help": "Markdown file to write."})
+    output: str = field(default="runs/heads.md", metadata={"help": "Markdown file to write."})
     bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
     jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 

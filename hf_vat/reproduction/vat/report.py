@@ -44,10 +44,10 @@ def write_vat(
         "paper prints.",
         "`lstm` is an LSTM of 100 states in each direction on 50-dimensional GloVe vectors (the paper: 300, and it does not say "
         "whether it reads both ways); `minilm` has 6 layers of width 384 and stands in for BERT-base.",
-        "ATT is iteration 0 of its run, as in the paper's table 6. ATT (matched) is the same run trained on, with as many updates "
-        "of the encoder as VAT; it is not in the paper. Of base, ATT (matched) and VAT that iteration after the start is taken "
-        "which is best on validation data.",
-        "How VAT was trained, chosen on validation data among the recipes of [docs/heads.md](../heads.md), while there was one "
+        "ATT is iteration 0 of its run, as in the paper's table 6, or without a start iteration 1. ATT (matched) is the same run "
+        "trained on, with as many updates of the encoder as VAT; it is not in the paper. Of base, ATT (matched) and VAT that "
+        "iteration after the start is taken which is best on validation data.",
+        "How VAT was trained, chosen on validation data among the recipes of [docs/heads](../heads), while there was one "
         f"recipe of ATT: {'; '.join(f'`{name}`: {_describe(encoder)}' for name, encoder in used.items())}.",
     ]
     dataset, encoder = results.settings()[0]

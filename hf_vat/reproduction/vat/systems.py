@@ -66,7 +66,7 @@ class Encoder:
         model: its part of `ModelArguments`, made when it is needed, as packages are looked up.
         training: its part of `VATTrainingArguments`.
         base_pooling: pooling of the base system (VAT paper, section 4.2).
-        recipe: of VAT; the LSTM's was found on validation data (docs/heads.md), the others' is the quickstart's.
+        recipe: of VAT, found on validation data with the LSTM and with MiniLM (docs/heads).
     """
 
     paper: str
@@ -88,7 +88,7 @@ _PRETRAINED = {
     # Phases that come late need their learning rate as well.
     **{"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 0.1},
 }
-_BERT_RECIPE = Recipe("joint", 0, 1, 2, 3, "separate", 0.1, "mean")
+_BERT_RECIPE = Recipe("joint", 0, 2, 2, 2, "separate", 0.1, "sum")
 ENCODERS = {
     "lstm": Encoder(
         "LSTM",
