@@ -24,17 +24,18 @@ from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifi
 ATT = {"pooling": "attention", "bottleneck": "none"}
 VAT = {"pooling": "attention", "bottleneck": "gaussian"}
 COMPRESS_FIRST = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2, "num_train_epochs": 4}
+SHORT = {"compress_epochs": 1, "learn_epochs": 1, "num_train_epochs": 4}
 # name: settings of the model, settings of training
 CELLS = {
     "BERT-base, 2 epochs": ({"pooling": "first", "bottleneck": "none"}, {"num_train_epochs": 2}),
     "ATT, 2 epochs": (ATT, {"num_train_epochs": 2}),
     "VAT, compress 2, learn 2, β = 1": (VAT | {"beta": 1.0}, COMPRESS_FIRST),
-    "VAT, compress 1, learn 1, twice, β = 1": (VAT | {"beta": 1.0}, {"start_epochs": 0, "num_train_epochs": 4}),
-    "VAT, joint 2, compress 1, learn 1, β = 1": (VAT | {"beta": 1.0}, {"start_epochs": 2, "num_train_epochs": 4}),
+    "VAT, compress 1, learn 1, twice, β = 1": (VAT | {"beta": 1.0}, SHORT),
+    "VAT, joint 2, compress 1, learn 1, β = 1": (VAT | {"beta": 1.0}, SHORT | {"start": "joint", "start_epochs": 2}),
     "VAT, compress 2, learn 2, β = 10": (VAT | {"beta": 10.0}, COMPRESS_FIRST),
     "VAT, compress 2, learn 1, twice, β = 1": (
         VAT | {"beta": 1.0},
-        {"start_epochs": 0, "compress_epochs": 2, "num_train_epochs": 6},
+        {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 1, "num_train_epochs": 6},
     ),
     "VAT, compress 2, learn 2, β = 0.1": (VAT, COMPRESS_FIRST),
     "VAT, compress 2, learn 3, β = 0.1 (quickstart)": (

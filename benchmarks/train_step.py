@@ -109,7 +109,7 @@ def vat_trainer(encoder, tokenizer, rows) -> VATTrainer:
     with tempfile.TemporaryDirectory() as folder:
         return VATTrainer(
             BertForVATClassification.from_pretrained(encoder, num_labels=2),
-            VATTrainingArguments(**settings(folder), start_epochs=0),
+            VATTrainingArguments(**settings(folder), compress_epochs=1, learn_epochs=1),
             train_dataset=rows,
             data_collator=DataCollatorWithPadding(tokenizer),
         )

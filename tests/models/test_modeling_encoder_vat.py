@@ -543,7 +543,7 @@ def test_both_trainers_train(name, stock, make_dataset, tmp_path):
             model, TrainingArguments(save_steps=1, **settings), collator, train_dataset=dataset, eval_dataset=dataset
         )
     else:
-        arguments = VATTrainingArguments(start_epochs=0, save_strategy="epoch", **settings)
+        arguments = VATTrainingArguments(compress_epochs=1, learn_epochs=1, save_strategy="epoch", **settings)
         trainer = VATTrainer(
             model, arguments, train_dataset=dataset, eval_dataset=dataset, data_collator=collator,
             processing_class=tokenizer,
