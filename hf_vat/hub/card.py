@@ -262,7 +262,7 @@ def _line(value: object) -> str:
     return _DIRECTIONS.sub("", printable(" ".join(str(value).split())))
 
 
-_SPECIAL = re.compile(r"""[&<>"'`*_\[\]|\\~$@{}#!^]|:(?=\S)|(?<=www)\.""", re.IGNORECASE)
+_SPECIAL = re.compile(r"""[&<>`*_\[\]|\\~$@{}#!^]|:(?=\S)|(?<=www)\.""", re.IGNORECASE)
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # they would turn round the text behind them
 
 
