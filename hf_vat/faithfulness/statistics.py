@@ -130,8 +130,8 @@ def paired_bootstrap_over_runs(a, b, confidence: float = 0.95, n_resamples: int 
     for number in range(n_resamples):
         drawn = differences[rng.integers(runs, size=runs - 1)].mean(0)
         resampled[number] = drawn[rng.integers(texts, size=texts)].mean()
-    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Comparison(float(mean), float(low), float(high), _p_value(resampled))
+    low, high = sorted(np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist())
+    return Comparison(float(mean), low, high, _p_value(resampled))
 
 
 def mcnemar(a, b) -> McNemarResult:
@@ -233,8 +233,9 @@ def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: in
         batch=100,  # bounds memory; the draws are the same
         rng=np.random.default_rng(seed),
     )
-    interval = result.confidence_interval
-    return float(interval.low), float(interval.high), result.bootstrap_distribution
+    # Of equal values the quantiles can differ in the last digit, and then in either direction.
+    low, high = sorted(map(float, result.confidence_interval))
+    return low, high, result.bootstrap_distribution
 
 
 def _numbers(values, name: str) -> np.ndarray:
