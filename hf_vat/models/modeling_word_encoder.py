@@ -112,9 +112,12 @@ class WordEncoderModel(PreTrainedModel):
             return self.encoder(words)
         if not words.shape[1]:
             return words.new_zeros(*words.shape[:2], self.config.hidden_size)
+        lengths = mask.sum(1, keepdim=True)  # [B, 1]
+        # As batches mostly are; what is traced is for all of them.
+        if not torch.compiler.is_compiling() and bool((mask[:, 1:] <= mask[:, :-1]).all()):
+            return self.encoder(words, lengths)
         # LSTM and CNN look at neighbours, so the words of a text are brought together at its start, and back after.
         rows = torch.arange(mask.shape[0], device=mask.device).unsqueeze(1)  # [B, 1]
-        lengths = mask.sum(1, keepdim=True)  # [B, 1]
         places = torch.where(mask, mask.cumsum(1), lengths + (~mask).cumsum(1)) - 1  # [B, T]
         columns = torch.arange(mask.shape[1], device=mask.device).expand_as(places)
         order = torch.zeros_like(places).scatter(1, places, columns)  # [B, T]; a stable sort cannot be written as ONNX
