@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..explanations import Explanation
-from ..report.attention_plot import _right_to_left
+from ..report.attention_plot import right_to_left
 from ..report.figures import printable
 
 _COLUMNS, _WORDS = 80, 120  # letters of a line, and words of a text
@@ -52,7 +52,7 @@ def headline(explanation: Explanation) -> str:
 
 
 def _lay_out(explanation: Explanation) -> Iterator[Cell]:
-    mirrored = _right_to_left(explanation.text)
+    mirrored = right_to_left(explanation.text)
     column, line = 0, 0
     for number, (before, word, _, strength, seen) in enumerate(explanation.segments()):
         if number == _WORDS:

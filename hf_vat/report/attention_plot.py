@@ -116,7 +116,7 @@ def _draw_words(axis, explanation, left: float, top: float, width: float) -> int
         return lines
     # Light below all words: white on white paper, a card on a dark page.
     _fill(axis, left, top, width, _LINE * lines, 0)
-    mirrored = _right_to_left(explanation.text)
+    mirrored = right_to_left(explanation.text)
     for cell in cells:
         x = left + (width - cell.x - cell.width if mirrored else cell.x)
         y = top + _LINE * cell.line
@@ -175,7 +175,7 @@ def _prediction(explanation) -> str:
     return mark + printable(explanation.label_names[explanation.prediction])
 
 
-def _right_to_left(text: str) -> bool:
+def right_to_left(text: str) -> bool:
     """Whether the first letter with a direction says so, as in `dir="auto"` of HTML."""
     directions = map(unicodedata.bidirectional, text)
     return next((direction for direction in directions if direction in ("L", "R", "AL")), "L") != "L"
