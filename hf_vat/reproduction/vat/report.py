@@ -34,13 +34,11 @@ def write_vat(
         The path of `vat.md`.
     """
     claims = results.claims(numbers)
-    minutes = sum(result["seconds"] for result in results.results.values()) / 60
-    machines = dict.fromkeys(result["machine"] for result in results.results.values())
     used = {encoder: ENCODERS[encoder] for _, encoder in results.settings()}
     introduction = [
         f"Written by `{command}`.",
-        f"{' and '.join(machines)}; {minutes:.0f} minutes of cells, one after the other (of a cell that was interrupted the last stretch). "
-        "Percent, mean ± sd over seeds; in brackets of a heading the number of seeds, in brackets of a cell the number that the "
+        f"{results.made_on()} Percent, mean ± sd over seeds; in brackets of a heading the number of seeds, in brackets of a "
+        "cell the number that the "
         "paper prints.",
         "`lstm` is an LSTM of 100 states in each direction on 50-dimensional GloVe vectors (the paper: 300, and it does not say "
         "whether it reads both ways); `minilm` has 6 layers of width 384 and stands in for BERT-base.",
@@ -59,7 +57,7 @@ def write_vat(
         introduction,
         [results.data_table(), *results.tables(numbers), *claims_tables(claims, _OWN)],
         vat_figures(results, settings),
-        {"command": command, "cells": [_summary(result) for result in results.results.values()], "claims": claims},
+        {"command": command, "cells": results.summaries(), "claims": claims},
         {
             f"{system} ({encoder}, {dataset}, seed {cell.seed})": load_explanations(
                 cell.explanations(settings, system)
@@ -83,19 +81,6 @@ def _describe(encoder) -> str:
         f"{encoder.training['learning_rate']:g} (on top of the encoder {recipe.compressor_learning_rate:g}), batches of "
         f"{encoder.training['per_device_train_batch_size']}"
     )
-
-
-def _summary(result: dict) -> dict:
-    """A cell without the values of single texts."""
-    rows = {}
-    for row, found in result["rows"].items():
-        rows[row] = {
-            key: {name: float(np.mean(values)) for name, values in value.items()} if isinstance(value, dict) else value
-            for key, value in found.items()
-        }
-        if "correct" in found:
-            rows[row]["correct"] = float(np.mean(found["correct"]))
-    return result | {"rows": rows}
 
 
 def vat_figures(results: VATResults, settings: CellSettings) -> list[Figure]:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...report import Table
 from ..claims import band, compare, mean_sd
+from ..results import Results
 from .cells import KS, WORD_KS, VATCell
 from .paper import VAT_ITERATIONS, VAT_TABLES, VAT_WORDS
 from .systems import ENCODERS, KINDS, ROWS, SYSTEMS
@@ -28,20 +28,13 @@ _WORD_SCORES = tuple(
 )
 
 
-@dataclass
-class VATResults:
-    """Results of cells, as [`run_cells`](hf_vat.reproduction.run_cells) returns them."""
-
-    results: dict[VATCell, dict]
+class VATResults(Results):
+    """Results of [`VATCell`]."""
 
     @staticmethod
     def cells(dataset: str, encoder: str, seeds: int, numbers: Sequence[int]) -> list[VATCell]:
         """The cells that some of the tables need: all, whichever these are."""
         return [VATCell(dataset, encoder, kind, seed) for seed in range(seeds) for kind in KINDS]
-
-    def settings(self) -> list[tuple[str, str]]:
-        """Data sets and encoders, in the order given."""
-        return list(dict.fromkeys((cell.dataset, cell.encoder) for cell in self.results))
 
     def seeds(self, dataset: str, encoder: str) -> list[int]:
         return sorted({cell.seed for cell in self.results if (cell.dataset, cell.encoder) == (dataset, encoder)})
@@ -183,14 +176,6 @@ class VATResults:
             records[0]["iteration"]: np.array([record[name] for record in records])
             for records in zip(*runs, strict=True)
         }
-
-    def data_table(self) -> Table:
-        """The data sets, their sizes, and how these differ from the paper's."""
-        rows = {}
-        for cell, result in self.results.items():
-            sizes = [f"{result['data']['sizes'][split]:,}" for split in ("train", "validation", "test")]
-            rows[cell.dataset] = [cell.dataset, *sizes, result["data"]["note"]]
-        return Table("Data", ["data set", "train", "validation", "test", "note"], list(rows.values()))
 
     # Claims and curves
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from ...explanations import load_explanations
 from ...report import frequency_scatter, top_k_curves, word_bars
 from ..claims import claims_tables
@@ -31,13 +29,11 @@ def write_vmask(
         The path of `vmask.md`.
     """
     claims = results.claims(numbers)
-    minutes = sum(result["seconds"] for result in results.results.values()) / 60
-    machines = dict.fromkeys(result["machine"] for result in results.results.values())
     used = {encoder: ENCODERS[encoder] for _, encoder in results.settings()}
     introduction = [
         f"Written by `{command}`.",
-        f"{' and '.join(machines)}; {minutes:.0f} minutes of cells, one after the other (of a cell that was interrupted the last stretch). "
-        "Mean ± sd over seeds, shares in percent; in brackets of a heading the number of seeds, in brackets of a cell the number "
+        f"{results.made_on()} Mean ± sd over seeds, shares in percent; in brackets of a heading the number of seeds, in brackets "
+        "of a cell the number "
         "that the paper prints.",
         "`cnn` has kernels of 3, 4 and 5 words, 100 of each, and `lstm` 100 states and one direction, both on 50-dimensional GloVe "
         "vectors (the paper: 300-dimensional word2vec); `minilm` has 6 layers of width 384 and stands in for BERT-base.",
@@ -53,7 +49,7 @@ def write_vmask(
         introduction,
         [results.data_table(), *results.tables(numbers), *claims_tables(claims)],
         vmask_figures(results, settings),
-        {"command": command, "cells": [_summary(result) for result in results.results.values()], "claims": claims},
+        {"command": command, "cells": results.summaries(), "claims": claims},
         {
             f"{system} by LIME ({encoder}, {dataset}, seed 0)": load_explanations(
                 VMaskCell(dataset, encoder, system, 0).explanations(settings, "lime")
@@ -95,14 +91,3 @@ def _describe(encoder: Encoder) -> str:
         f"{start}{encoder.epochs} epochs, learning rate {encoder.training['learning_rate']:g} (on top of the encoder 0.001), "
         f"batches of {encoder.training['per_device_train_batch_size']}, decay of l2 {encoder.weight_decay:g}"
     )
-
-
-def _summary(result: dict) -> dict:
-    """A cell without the values of single texts."""
-
-    def shorten(value):
-        if isinstance(value, dict):
-            return {name: shorten(one) for name, one in value.items()}
-        return float(np.mean(value)) if isinstance(value, list) and not isinstance(value[0], str) else value
-
-    return shorten(result)

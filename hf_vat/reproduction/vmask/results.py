@@ -1,12 +1,12 @@
 """The tables and curves of the VMASK paper from finished cells, beside the paper's numbers, with claims and their tests."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...report import Table
 from ..claims import band, compare, mean_sd
+from ..results import Results
 from .cells import AOPC_K, AOPC_TEXTS, EXPLAINED, KS, MASKS, METHODS, MIN_COUNTS, VMaskCell
 from .paper import VMASK_ACCURACY, VMASK_AOPC, VMASK_CORRELATION, VMASK_SECONDS
 from .systems import ENCODERS, SYSTEMS
@@ -25,11 +25,8 @@ _COST_LIMITS = {"CNN": 1.5, "LSTM": 1.3, "BERT": 1.1}  # what is asked of VMASK
 _WEAK = 0.1  # |r| below it in the paper
 
 
-@dataclass
-class VMaskResults:
-    """Results of cells, as [`run_cells`](hf_vat.reproduction.run_cells) returns them."""
-
-    results: dict[VMaskCell, dict]
+class VMaskResults(Results):
+    """Results of [`VMaskCell`]."""
 
     @staticmethod
     def cells(dataset: str, encoder: str, seeds: int, numbers: Sequence[int]) -> list[VMaskCell]:
@@ -37,10 +34,6 @@ class VMaskResults:
         kinds = ("start", *SYSTEMS) if ENCODERS[encoder].start_epochs else SYSTEMS
         found = [VMaskCell(dataset, encoder, kind, seed) for seed in range(seeds) for kind in kinds]
         return found + [VMaskCell(dataset, encoder, "cost", 0)] * (9 in numbers)
-
-    def settings(self) -> list[tuple[str, str]]:
-        """Data sets and encoders, in the order given."""
-        return list(dict.fromkeys((cell.dataset, cell.encoder) for cell in self.results))
 
     def runs(self, dataset: str, encoder: str, system: str) -> list[dict]:
         """The results of a system, by seed."""
@@ -197,14 +190,6 @@ class VMaskResults:
             rows,
             "The paper (LSTM, Yelp): about 0.5, and above 0.8.",
         )
-
-    def data_table(self) -> Table:
-        """The data sets, their sizes, and how these differ from the paper's."""
-        rows = {}
-        for cell, result in self.results.items():
-            sizes = [f"{result['data']['sizes'][split]:,}" for split in ("train", "validation", "test")]
-            rows[cell.dataset] = [cell.dataset, *sizes, result["data"]["note"]]
-        return Table("Data", ["data set", "train", "validation", "test", "note"], list(rows.values()))
 
     # Claims and curves
 
