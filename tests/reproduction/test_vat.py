@@ -299,6 +299,8 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     assert "Figure 7. Attention of ATT and VAT" in page and "Table 2. Test accuracy" in page
     summary = json.loads((folder / "vat.json").read_text(encoding="utf-8"))
     assert [cell["cell"]["kind"] for cell in summary["cells"]] == list(KINDS)
+    vat = summary["cells"][-1]["rows"]["VAT"]
+    assert isinstance(vat["correct"], float) and isinstance(vat["base"]["accuracy_drop@5"], float)
     assert "the film" not in text + (folder / "vat.json").read_text(encoding="utf-8")
 
 

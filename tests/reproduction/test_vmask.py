@@ -174,6 +174,8 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     summary = json.loads((folder / "vmask.json").read_text(encoding="utf-8"))
     kinds = [cell["cell"]["kind"] for cell in summary["cells"]]
     assert kinds == [*SYSTEMS, *SYSTEMS, "cost"]
+    vmask = summary["cells"][kinds.index("VMASK")]
+    assert isinstance(vmask["correct"], float) and isinstance(vmask["aopc"]["lime"], float) and len(vmask["words"]) == 3
     cost = summary["cells"][-1]["step_seconds"]
     assert list(cost) == list(SYSTEMS) and all(0 < seconds < 10 for seconds in cost.values())
     accuracy = np.mean([cell["correct"] for cell in summary["cells"] if cell["cell"]["kind"] == "VMASK"])

@@ -1,0 +1,36 @@
+"""What reproductions share: the order in which cells run, what they are trained in, and when a claim holds."""
+
+import numpy as np
+import pytest
+
+from hf_vat.reproduction import CellSettings, run_cells, running
+from hf_vat.reproduction.claims import compare
+from hf_vat.reproduction.vat import VATCell
+from hf_vat.reproduction.vmask import VMaskCell
+
+
+def test_what_others_need_runs_first_and_what_is_timed_runs_alone(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(
+        running, "in_parallel", lambda _, tasks, jobs, label: ran.append((jobs, [cell.kind for cell, _ in tasks]))
+    )
+    cells = [VMaskCell("trec", "minilm", kind, 0) for kind in ("cost", "VMASK", "start", "base")]
+    run_cells(cells, CellSettings(work_dir=str(tmp_path)), jobs=2)
+    assert ran == [(2, ["start"]), (2, ["VMASK", "base"]), (1, ["cost"])]
+
+
+@pytest.mark.parametrize("cell", [VATCell, VMaskCell])
+def test_word_encoders_stay_in_float32(cell):
+    settings = CellSettings(bf16=True)
+    assert cell("trec", "minilm", "base", 0).decisive(settings)["bf16"]
+    assert not cell("trec", "lstm", "base", 0).decisive(settings)["bf16"]
+    assert not cell("trec", "minilm", "base", 0).decisive(CellSettings())["bf16"]
+
+
+def test_a_sure_claim_that_one_seed_contradicts_is_open():
+    worse = np.zeros((6, 40))
+    better = np.array([[0.5] * 40] * 5 + [[-0.01] * 40])
+    found = compare(better, worse)
+    assert found["p_value"] < 0.05 and (found["seeds_won"], found["verdict"]) == (5, "open")
+    assert compare(better[:5], worse[:5])["verdict"] == "held"
+    assert compare(worse, better)["verdict"] == "open" and compare(worse[:5], better[:5])["verdict"] == "failed"
