@@ -8,6 +8,7 @@ from hf_vat.cli import run
 COMMANDS = {
     "train": "fine-tune a classifier whose attention is trained to explain",
     "explain": "show which words decided",
+    "words": "which words decide over all texts of a corpus",
     "evaluate": "compare explanation methods: how faithful, how sure, how fast",
     "reproduce": "a paper's tables again, beside its numbers",
 }

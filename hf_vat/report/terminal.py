@@ -65,8 +65,8 @@ def side_by_side(explanations: Sequence[Explanation], color: bool = True, top: i
             )
     lines = [_headline(first, (first.model,))]
     if not color:
-        lines += _clean(first.text).strip().splitlines()
-    names = [_clean(explanation.method) for explanation in explanations]
+        lines += clean(first.text).strip().splitlines()
+    names = [clean(explanation.method) for explanation in explanations]
     width = max(map(len, names))
     for name, explanation in zip(names, explanations, strict=True):
         lines.append(f"{name.ljust(width)}  {_line(explanation, color, top)}")
@@ -80,7 +80,7 @@ def _headline(explanation: Explanation, sources: Sequence[str]) -> str:
         parts.append("right" if explanation.correct else f"WRONG, gold is {names[explanation.gold]}")
     if explanation.target != explanation.prediction:
         parts.append(f"explained class {names[explanation.target]}")
-    return _clean(" | ".join(part for part in (*parts, *sources) if part))
+    return clean(" | ".join(part for part in (*parts, *sources) if part))
 
 
 def _line(explanation: Explanation, color: bool, top: int) -> str:
@@ -95,21 +95,22 @@ def _line(explanation: Explanation, color: bool, top: int) -> str:
 
 def _shaded(explanation: Explanation, color: bool) -> str:
     return "".join(
-        _clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in explanation.segments()
+        clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in explanation.segments()
     )
 
 
 def _draw(word: str, strength: float, color: bool) -> str:
     level = round(abs(strength) * len(_POSITIVE))
     if not color or level == 0:
-        return _clean(word)
+        return clean(word)
     shade = (_POSITIVE if strength > 0 else _NEGATIVE)[level - 1]
-    return f"\x1b[38;5;{_BLACK};48;5;{shade}m{_clean(word)}\x1b[0m"
+    return f"\x1b[38;5;{_BLACK};48;5;{shade}m{clean(word)}\x1b[0m"
 
 
 def _list(segments) -> str:
-    return ", ".join(f"{_clean(segment.word)} {segment.score:.3f}" for segment in segments)
+    return ", ".join(f"{clean(segment.word)} {segment.score:.3f}" for segment in segments)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """A text as a terminal can show it: � for control characters, which could steer it."""
     return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))

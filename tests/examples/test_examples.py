@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, BertConfig, BertModel, set_seed
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
 from transformers.utils import logging as transformers_logging
 
+from hf_vat import BertWithVMask
 from hf_vat.cli import run
-from hf_vat.explanations import load_explanations
+from hf_vat.explanations import load_explanations, mask_importance, word_importance
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
@@ -227,6 +228,58 @@ def test_explain_saves_as_it_goes_and_goes_on(trained, workspace, script, tmp_pa
     code, again, _ = script("explain", *options)
     assert code == 0 and again == out
     refused(script("explain", *options, "--seed", 1), "lime.jsonl", "another call")
+
+
+# words.py
+
+
+@pytest.fixture(scope="session")
+def masked(workspace) -> Path:
+    """A classifier with a word mask, untrained."""
+    folder = workspace / "masked"
+    if not folder.exists():
+        with torch.random.fork_rng():
+            set_seed(0)
+            names = {"id2label": {0: "negative", 1: "positive"}, "label2id": {"negative": 0, "positive": 1}}
+            BertWithVMask.from_pretrained(workspace / "encoder", **names).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(workspace / "encoder").save_pretrained(folder)
+    return folder
+
+
+def test_words_writes_what_a_mask_keeps(masked, workspace, script, tmp_path):
+    folder = tmp_path / "words"
+    code, out, _ = script(
+        "words", "--model", masked, "--test_file", workspace / "train.csv", "--top", 3, "--output_dir", folder
+    )
+    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(masked), AutoTokenizer.from_pretrained(masked)
+    texts = [line.split(",")[0] for line in (workspace / "train.csv").read_text().splitlines()[1:]]
+    best = mask_importance(model, tokenizer, texts).top(3)
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[2:5]] == [
+        [row.word, f"{row.importance:.3f}", str(row.count), str(row.texts)] for row in best
+    ]
+    assert "Importance and frequency over 13 words: Pearson " in out  # "the", four nouns, eight adjectives
+    assert {path.name for path in folder.iterdir()} == {"words.csv", "words.png", "frequency.png", "cloud.png"}
+    assert (folder / "words.csv").read_text().splitlines()[0] == "word,importance,count,texts"
+
+
+def test_words_adds_up_the_scores_of_explanations(trained, workspace, script, tmp_path):
+    options = ("words", "--model", trained, "--test_file", workspace / "test.csv", "--method", "occlusion")
+    options += ("--settings", "operator=mask", "--aggregate", "sum", "--min_count", 2, "--output_dir", tmp_path / "sum")
+    code, out, _ = script(*options)
+    words = word_importance(load_explanations(tmp_path / "sum" / "occlusion.jsonl"), "sum", 2)
+    assert code == 0 and [row.word for row in words] == [line.split()[0] for line in out.splitlines()[2:4]]
+    assert {row.word for row in words} == {"the", "actor"} and "too few for a correlation" in out
+    assert script(*options)[:2] == (0, out)  # from the finished explanations
+    refused(script(*options, "--seed", "x"), "--seed")
+
+
+def test_words_says_what_cannot_be(trained, masked, workspace, script):
+    rows = ("--test_file", workspace / "test.csv")
+    refused(script("words", "--model", trained, *rows), "no token_mask")
+    refused(script("words", "--model", masked, *rows, "--aggregate", "sum"), "--aggregate")
+    refused(script("words", "--model", masked, *rows, "--min_count", 0), "--min_count is 0")
+    refused(script("words", "--model", masked, *rows, "--min_count", 99), "at least 99 times")
 
 
 # compare_explainers.py

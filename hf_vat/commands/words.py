@@ -1,0 +1,114 @@
+"""Which words matter to a classifier over all texts of a file or data set.
+
+    hf-vat words --model runs/trec-vmask --paper_dataset trec --min_count 5 --output_dir runs/words
+    hf-vat words --model runs/mine --method lime --settings n_samples=500 --test_file reviews.csv --output_dir runs/words
+
+By default from the model's word mask, the probability that a word is kept; with another --method from the explanations of
+all texts, whose scores of a word are added up. Prints the most important words and how importance goes with frequency, and
+writes words.csv, and as pictures the most important words (words.png, cloud.png) and importance by frequency
+(frequency.png). After an interruption of a slow method the same command goes on where it stopped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.data import DataArguments, load_texts
+from hf_vat.errors import InputError, import_extra
+from hf_vat.explanations import METHODS, GlobalImportance, WordImportance, explain, mask_importance, word_importance
+from hf_vat.explanations.global_importance import AGGREGATES
+from hf_vat.faithfulness.statistics import frequency_correlation
+from hf_vat.report import frequency_scatter, table, word_bars, word_cloud
+from hf_vat.report.terminal import clean
+
+
+@dataclass
+class WordsArguments:
+    model: str = field(metadata={"help": "Classifier: a folder or a Hub id."})
+    method: str = field(
+        default="mask",
+        metadata={"help": "'mask' reads the model's word mask; others explain each text.", "choices": list(METHODS)},
+    )
+    settings: list[str] = field(
+        default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
+    )
+    aggregate: str = field(
+        default="abs_sum",
+        metadata={"help": "What becomes of a word's scores; not for 'mask'.", "choices": list(AGGREGATES)},
+    )
+    min_count: int = field(default=1, metadata={"help": "How often a word must occur."})
+    top: int = field(default=10, metadata={"help": "Number of words to print and to draw."})
+    batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
+    seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
+    output_dir: str | None = field(default=None, metadata={"help": "Write table and pictures to this folder."})
+
+
+def main():
+    args, data_args = parse_arguments((WordsArguments, DataArguments), __doc__)
+    if not is_main_process():
+        return
+    for name in ("min_count", "top"):
+        if getattr(args, name) < 1:
+            raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
+    folder = args.output_dir and output_folder("--output_dir", args.output_dir)
+    if folder:
+        for package in ("matplotlib", "wordcloud"):  # the pictures come last
+            import_extra(package, "viz")
+    model, tokenizer = load_classifier(args.model)
+    texts, _ = load_texts(data_args, model, labelled=False)
+    words = _importance(args, model, tokenizer, texts, folder)
+    top = words.top(args.top)
+    rows = [[clean(row.word), f"{row.importance:.3f}", str(row.count), str(row.texts)] for row in top]
+    print(table(list(WordImportance._fields), rows))
+    print(f"\n{_frequency(words)}")
+    if folder:
+        _write(folder, words, top, Path(args.model).name)
+
+
+def _importance(args: WordsArguments, model, tokenizer, texts: Sequence[str], folder: Path | None) -> GlobalImportance:
+    if args.method == "mask":
+        if args.settings or args.aggregate != WordsArguments.aggregate:
+            raise InputError(
+                "--settings and --aggregate are for methods that explain each text; leave them out with the mask."
+            )
+        return mask_importance(model, tokenizer, texts, min_count=args.min_count)
+    prefix = f"{args.method}."
+    [settings] = method_settings([args.method], [prefix + one.removeprefix(prefix) for one in args.settings]).values()
+    explanations = explain(
+        model,
+        tokenizer,
+        texts,
+        args.method,
+        batch_size=args.batch_size,
+        seed=args.seed,
+        progress=True,
+        save_to=folder and folder / f"{args.method}.jsonl",
+        **settings,
+    )
+    return word_importance(explanations, args.aggregate, args.min_count)
+
+
+def _frequency(words: GlobalImportance) -> str:
+    if len(words) < 3:
+        return f"{len(words)} words: too few for a correlation with frequency."
+    found = frequency_correlation([row.count for row in words], [row.importance for row in words])
+    told = ", ".join(
+        f"{name} {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+        for name, one in (
+            ("Pearson", found.pearson),
+            ("Pearson of log counts", found.pearson_log),
+            ("Spearman", found.spearman),
+        )
+    )
+    return f"Importance and frequency over {found.n_words} words: {told}"
+
+
+def _write(folder: Path, words: GlobalImportance, top: list, title: str) -> None:
+    words.to_csv(folder / "words.csv")
+    word_bars({title: top}, folder / "words.png")
+    frequency_scatter({title: words}, path=folder / "frequency.png")
+    positive = [row for row in top if row.importance > 0]
+    if positive:
+        word_cloud(positive, folder / "cloud.png")
+    print(f"Table and pictures: {folder}")
