@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One thread in each of two workers is faster than two threads in one.
 PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart test test-all bench lint format clean
+.PHONY: quickstart test test-all bench release lint format clean
 
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
@@ -25,6 +25,15 @@ bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
 
 runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
+
+# Wheel and source distribution in dist/; the wheel, installed in an empty environment, has to work outside the tree.
+release: $(VENV)/test
+	rm -rf dist
+	$(RUN) -m build --no-isolation
+	$(RUN) -m twine check --strict dist/*
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder/venv" && \
+	"$$folder/venv/bin/python" -m pip install --disable-pip-version-check -q -c constraints.txt dist/*.whl && \
+	cp tests/release/smoke.py "$$folder" && cd "$$folder" && HF_HUB_OFFLINE=1 venv/bin/python smoke.py
 
 lint: $(VENV)/lint
 	$(VENV)/bin/ruff check .

@@ -21,6 +21,8 @@ from .models import (
     WordEncoderModel,
 )
 
+__version__ = "0.1.0"
+
 _LAZY = {
     "Explanation": ".explanations",
     "Faithfulness": ".faithfulness",

@@ -155,17 +155,23 @@ def _is_false(node: ast.expr) -> bool:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
+def distributions(tmp_path_factory) -> Path:
+    """A folder with the source distribution, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
     built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=300,
     )
     assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
-    [path] = folder.glob("hf_vat-*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions) -> zipfile.ZipFile:
+    [path] = distributions.glob("hf_vat-*.whl")
     with zipfile.ZipFile(path) as archive:
         yield archive
 
@@ -186,6 +192,18 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     assert package <= files
     assert all(".dist-info/" in name for name in files - package)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files)
+
+
+def test_distributions_carry_the_version_and_pass_twine(distributions):
+    names = {path.name for path in distributions.iterdir()}
+    assert names == {f"hf_vat-{hf_vat.__version__}.tar.gz", f"hf_vat-{hf_vat.__version__}-py3-none-any.whl"}
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *map(str, distributions.iterdir())],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert checked.returncode == 0 and checked.stdout.count("PASSED") == 2, checked.stdout + checked.stderr
 
 
 def test_wheel_metadata(wheel):
