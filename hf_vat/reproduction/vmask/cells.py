@@ -62,8 +62,11 @@ class VMaskCell(Cell):
 
     def decisive(self, settings: CellSettings) -> dict:
         encoder = ENCODERS[self.encoder]
-        recipe = {name: value for name, value in asdict(encoder).items() if name != "model"}  # that is a function
-        return shared_settings(settings, settings.bf16 and encoder.pretrained) | recipe
+        settled = asdict(encoder)
+        del settled["model"]  # a function
+        if self.kind not in ("VMASK", "cost"):
+            del settled["recipe"]
+        return shared_settings(settings, settings.bf16 and encoder.pretrained) | settled
 
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         encoder = ENCODERS[self.encoder]

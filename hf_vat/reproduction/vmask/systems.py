@@ -16,6 +16,21 @@ _MASK_TYPES = {"base": "none", "l2": "none", "L2X": "l2x", "IBA": "iba", "VMASK"
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How VMASK is trained where paper and published code differ or are silent.
+
+    Attributes:
+        layers, sample: see [`VMaskSettings`].
+        beta_start, beta_end: weight of the entropy in the first epoch and in the last.
+    """
+
+    layers: int = 1
+    sample: str = "soft"
+    beta_start: float = 1.0  # the code's values
+    beta_end: float = 0.01
+
+
+@dataclass(frozen=True)
 class Encoder:
     """An encoder of the reproduction, and the training of all systems on it.
 
@@ -28,6 +43,7 @@ class Encoder:
         epochs: epochs of each system after that, with frozen embeddings.
         weight_decay: of the system l2.
         lime_samples, shapley_samples: subsets of a text for LIME, and orders of its words for sampled Shapley values.
+        recipe: of VMASK.
     """
 
     paper: str
@@ -38,6 +54,7 @@ class Encoder:
     weight_decay: float
     lime_samples: int
     shapley_samples: int
+    recipe: Recipe = Recipe()
 
     @property
     def pretrained(self) -> bool:
@@ -45,12 +62,13 @@ class Encoder:
 
     def system(self, kind: str) -> dict:
         """What makes a system, as model arguments and training arguments."""
-        training = {"num_train_epochs": self.epochs}
+        model, training = {"mask_type": _MASK_TYPES[kind]}, {"num_train_epochs": self.epochs}
         if kind == "l2":
             training["weight_decay"] = self.weight_decay
-        if kind == "VMASK":  # as in the published code, down to its last value
-            training |= {"mask_beta_start": 1.0, "mask_beta_end": 0.01}
-        return {"model": {"mask_type": _MASK_TYPES[kind]}, "training": training}
+        if kind == "VMASK":
+            model |= {"mask_layers": self.recipe.layers, "mask_sample": self.recipe.sample}
+            training |= {"mask_beta_start": self.recipe.beta_start, "mask_beta_end": self.recipe.beta_end}
+        return {"model": model, "training": training}
 
 
 def _glove() -> dict:
@@ -64,10 +82,10 @@ _PRETRAINED = {
 }
 ENCODERS = {
     "cnn": Encoder(
-        "CNN", lambda: {"word_encoder": "cnn", "encoder_size": 300, **_glove()}, _WORDS, 0, 12, 0.1, 500, 10
+        "CNN", lambda: {"word_encoder": "cnn", "encoder_size": 300, **_glove()}, _WORDS, 0, 40, 0.1, 500, 10
     ),
     "lstm": Encoder(
-        "LSTM", lambda: {"word_encoder": "lstm", "encoder_size": 100, **_glove()}, _WORDS, 0, 12, 0.1, 500, 10
+        "LSTM", lambda: {"word_encoder": "lstm", "encoder_size": 100, **_glove()}, _WORDS, 0, 40, 0.1, 500, 10
     ),
     "minilm": Encoder("BERT", lambda: {"model_name_or_path": minilm_folder()}, _PRETRAINED, 3, 3, 0.1, 100, 5),
     "bert": Encoder(
