@@ -121,6 +121,7 @@ class VATClassifier:
                 config.beta,
             )
         self.phase = "joint" if compresses else "finetune"
+        self._closed: set[str] = set()  # parameters that the phase keeps from training
         self.label_smoothing = 0.0
 
     @classmethod
@@ -216,7 +217,8 @@ class VATClassifier:
     def set_phase(self, phase: str) -> None:
         """Choose what is trained: parameters outside the phase get `requires_grad=False`, so no gradient and no step.
 
-        In `compress` the frozen encoder, with its word mask, also stays in eval mode and builds no graph.
+        Parameters that the caller has frozen stay frozen in all phases. In `compress` the encoder, with its word mask, also
+        stays in eval mode and builds no graph.
         """
         trained = {
             parameter
@@ -224,10 +226,20 @@ class VATClassifier:
             for module in modules
             for parameter in module.parameters()
         }
-        for parameter in self.parameters():
-            parameter.requires_grad_(parameter in trained)
+        self.open_phases()
+        for name, parameter in self.named_parameters():
+            if parameter.requires_grad and parameter not in trained:
+                parameter.requires_grad_(False)
+                self._closed.add(name)
         self.phase = phase
         self.train(self.training)
+
+    def open_phases(self) -> None:
+        """Let gradients reach again what the current phase has closed; the phase itself stays."""
+        for name, parameter in self.named_parameters():
+            if name in self._closed:
+                parameter.requires_grad_(True)
+        self._closed.clear()
 
     def train(self, mode: bool = True):
         super().train(mode)

@@ -46,7 +46,7 @@ class WordMasking:
     def _freeze_embeddings(self) -> None:
         """Turn the parameters of the embedding layer into buffers.
 
-        `requires_grad=False` would not last: `from_pretrained` forgets it, and training opens what it trains.
+        `requires_grad=False` would not last: `from_pretrained` forgets it.
         """
         if not self.config.freeze_embeddings:
             return

@@ -127,7 +127,7 @@ class WordEncoderModel(PreTrainedModel):
 class FrozenEmbedding(nn.Embedding):
     """Embeddings that are saved and loaded like others, and no parameter.
 
-    `requires_grad=False` would not last: `from_pretrained` forgets it, and the phases of training open what they train.
+    `requires_grad=False` would not last: `from_pretrained` forgets it.
     """
 
     def __init__(self, *args):

@@ -194,21 +194,23 @@ class VATTrainer(PushingTrainer):
             output = super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
         finally:
             self._interrupt.restore()
-            self.model.requires_grad_(True)
+            self.model.open_phases()
         if self._interrupt.interrupted:
             raise KeyboardInterrupt(f"Training stopped at step {self.state.global_step}; a checkpoint is saved.")
         return output
 
     def create_optimizer(self, model=None):
-        """The stock optimizer over all parameters, with `compressor_learning_rate` for what is not the encoder's."""
+        """The stock optimizer over all parameters that the user has not frozen, with `compressor_learning_rate` for what is
+        not the encoder's."""
         opt_model = self.model if model is None else model
         if self.optimizer is None:
-            # Parameters that the last phase of an earlier run froze belong in too.
-            opt_model.requires_grad_(True)
+            self.model.open_phases()  # parameters outside the first phase belong in too
             encoder_prefix = f"{self.model.base_model_prefix}."
             decay = set(self.get_decay_parameter_names(opt_model))
             groups: dict[tuple[bool, bool], list] = {}
             for name, parameter in opt_model.named_parameters():
+                if not parameter.requires_grad:
+                    continue
                 key = (name.removeprefix("module.").startswith(encoder_prefix), name in decay)
                 groups.setdefault(key, []).append(parameter)
             parameter_groups = [

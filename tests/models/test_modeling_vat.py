@@ -81,6 +81,18 @@ def test_set_phase_opens_exactly_the_phase_and_keeps_the_mode(make_model, system
         model.eval()
 
 
+def test_what_the_user_froze_stays_frozen_in_all_phases(make_model):
+    model = make_model("vat")
+    model.bert.embeddings.requires_grad_(False)
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    for phase in ("compress", "learn", "joint", "finetune"):
+        model.set_phase(phase)
+        assert not any(parameter.requires_grad for parameter in model.bert.embeddings.parameters())
+        assert model.bert.encoder.layer[0].output.dense.weight.requires_grad == (phase != "compress")
+    model.open_phases()
+    assert {name for name, parameter in model.named_parameters() if not parameter.requires_grad} == frozen != set()
+
+
 def test_shared_heads_have_one_mlp(make_model):
     shared, mean = make_model("vat_shared"), make_model("vat_shared_mean")
     assert shared.compressor_head is None and mean.learner_head is None

@@ -146,6 +146,20 @@ def test_c21_every_active_parameter_is_in_the_optimizer(make_trainer):
     assert all(parameter.requires_grad for parameter in trainer.model.parameters())
 
 
+def test_layers_that_the_user_froze_do_not_move(make_trainer, make_model):
+    model = make_model("vat")
+    model.bert.embeddings.requires_grad_(False)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    trainer = make_trainer(model=model, num_train_epochs=2, weight_decay=0.1)
+    trainer.train()
+    moved = {name for name, value in trainer.model.state_dict().items() if not torch.equal(value, before[name])}
+    assert not any(name.startswith("bert.embeddings.") for name in moved)
+    assert any(name.startswith("bert.encoder.") for name in moved)
+    assert not any(parameter.requires_grad for parameter in model.bert.embeddings.parameters())
+    in_optimizer = sum(len(group["params"]) for group in trainer.optimizer.param_groups)
+    assert in_optimizer == sum(not name.startswith("bert.embeddings.") for name, _ in model.named_parameters())
+
+
 def test_compressor_learning_rate_is_that_of_everything_on_top_of_the_encoder(make_trainer):
     trainer = make_trainer(learning_rate=1e-4, compressor_learning_rate=1e-2)
     trainer.create_optimizer()

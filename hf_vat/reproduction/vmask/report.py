@@ -13,6 +13,7 @@ from .cells import EXPLAINED, MASKS, VMaskCell
 from .results import VMaskResults
 from .systems import ENCODERS, Encoder
 
+_DRAWS = {"soft": "soft", "hard_st": "hard"}
 _ON_PAGE = 30  # texts whose explanations the page shows
 
 
@@ -39,7 +40,8 @@ def write_vmask(
         "vectors (the paper: 300-dimensional word2vec); `minilm` has 6 layers of width 384 and stands in for BERT-base.",
         "All systems of a row have the same start, number of epochs and frozen embeddings, and that epoch is taken which is best on "
         f"validation data. {'; '.join(f'`{name}`: {_describe(encoder)}' for name, encoder in used.items())}. l2 is decoupled "
-        "weight decay. VMASK, L2X and IBA are as in the paper: one layer scores each word by its embedding; draws of VMASK are soft.",
+        "weight decay. One layer scores each word by its embedding, as in the paper, where VMASK's entry does not say otherwise; "
+        "the weight of IBA's term is 1. β of VMASK is the published code's, as the paper tells none.",
     ]
     dataset, encoder = results.settings()[0]
     return write_results(
@@ -86,8 +88,11 @@ def vmask_figures(results: VMaskResults, settings: CellSettings) -> list[Figure]
 
 
 def _describe(encoder: Encoder) -> str:
+    recipe = encoder.recipe
     start = f"{encoder.start_epochs} epochs of fine-tuning that all share, then " if encoder.start_epochs else ""
     return (
         f"{start}{encoder.epochs} epochs, learning rate {encoder.training['learning_rate']:g} (on top of the encoder 0.001), "
-        f"batches of {encoder.training['per_device_train_batch_size']}, decay of l2 {encoder.weight_decay:g}"
+        f"batches of {encoder.training['per_device_train_batch_size']}, decay of l2 {encoder.weight_decay:g}; VMASK with "
+        f"{recipe.layers} layer{'s' * (recipe.layers > 1)}, {_DRAWS[recipe.sample]} draws, β from {recipe.beta_start:g} to "
+        f"{recipe.beta_end:g}"
     )
