@@ -1,0 +1,218 @@
+"""A page on which visitors type a text and see which words decided: two explanations side by side, words that can be deleted.
+
+    python examples/space/app.py --models runs/quickstart/VAT
+    MODELS="you/your-model distilbert/distilbert-base-uncased-finetuned-sst-2-english" python examples/space/app.py
+
+Needs the extra demo. A Space of the Hub runs the same file and reads MODELS from its variables. Address and port are Gradio's
+variables GRADIO_SERVER_NAME (127.0.0.1) and GRADIO_SERVER_PORT (the first free one from 7860).
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import gradio as gr
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_vat.cli import load_classifier, parse_arguments, run
+from hf_vat.errors import InputError, MissingExtra
+from hf_vat.explanations import METHODS, Explanation, explain
+from hf_vat.faithfulness.perturb import Operator
+from hf_vat.inference import encode_texts, predict_probabilities
+from hf_vat.models.words import split_words
+
+FOLDER = Path(__file__).parent
+QUICKSTART = "runs/quickstart/VAT"
+MAX_WORDS, MAX_CHARACTERS = 200, 2000
+# Seconds, not minutes, for a visitor who waits. The page tells these settings.
+SETTINGS = {"lime": {"n_samples": 300}, "shapley": {"n_samples": 10}}
+PREFERRED = ("attention", "mask", "occlusion", "gradient", "random")  # fast ones, the model's own first
+SCORES = {
+    "attention": "the model's own attention",
+    "mask": "how likely the model's own mask keeps the word",
+    "gradient": "how fast the probability changes with the word's vector",
+    "input_x_gradient": "the word's vector times the gradient",
+    "integrated_gradients": "gradients on the way from an empty text",
+    "occlusion": "what the probability loses without the word",
+    "lime": "the word's weight in a linear model around the text",
+    "shapley": "what the word adds to other words, on average",
+    "random": "random numbers: what any explanation should beat",
+}
+
+
+@dataclass
+class SpaceArguments:
+    models: list[str] = field(
+        default_factory=lambda: os.environ.get("MODELS", "").split() or [QUICKSTART] * Path(QUICKSTART).is_dir(),
+        metadata={"help": "Classifiers to choose from: folders or Hub ids. By default those in the variable MODELS."},
+    )
+    share: bool = field(default=False, metadata={"help": "Also open a public link through Gradio's servers."})
+
+
+class Classifier(NamedTuple):
+    """A model that visitors can choose, how words are deleted for it, and the methods that can explain it."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    operator: Operator
+    methods: list[str]
+
+
+class Shown(NamedTuple):
+    """What a visitor looks at: a text, explained by two methods, and the positions of the words that are deleted."""
+
+    name: str
+    explanations: list[Explanation]
+    deleted: frozenset[int] = frozenset()
+
+
+def main():
+    (args,) = parse_arguments((SpaceArguments,), __doc__)
+    if not args.models:
+        raise InputError(
+            "No model is named: give folders or Hub ids with --models or in the variable MODELS, or run `make quickstart`."
+        )
+    page = build({name: load(name) for name in args.models})
+    # Texts of visitors stay here: no history in the browser (and no telemetry, see `build`).
+    page.launch(
+        share=args.share,
+        css_paths=FOLDER / "page.css",
+        ssr_mode=False,
+        run_history=False,
+        footer_links=["gradio"],
+    )
+
+
+def load(name: str) -> Classifier:
+    """A classifier, with the methods that can explain it; their first text also warms the model up."""
+    model, tokenizer = load_classifier(name)
+    explain(model, tokenizer, ["a"], "random")  # refuses a model that does not choose one class
+    methods = [method for method in METHODS if _offers(model, tokenizer, method)]
+    return Classifier(model, tokenizer, Operator.of("delete", tokenizer), methods)
+
+
+def _offers(model, tokenizer, method: str) -> bool:
+    try:
+        explain(model, tokenizer, ["a"], method, **SETTINGS.get(method, {}))
+    except (InputError, MissingExtra):
+        return False
+    return True
+
+
+def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
+    """The page, for models by name."""
+    examples = (FOLDER / "examples.txt").read_text(encoding="utf-8").splitlines()
+    first = next(iter(classifiers))
+
+    def choices(name: str) -> list[dict]:
+        methods = classifiers[name].methods
+        offered = [(_readable(method), method) for method in methods]
+        preferred = [method for method in PREFERRED if method in methods]
+        return [{"choices": offered, "value": method} for method in preferred[:2]]
+
+    def explained(name: str, text: str, *methods: str) -> tuple[Shown | None, str]:
+        model, tokenizer, *_ = classifiers[name]
+        try:
+            check_text(text)
+            explanations = [
+                explain(model, tokenizer, [text], method, **SETTINGS.get(method, {}))[0] for method in methods
+            ]
+        except InputError as error:
+            return None, _templates.get_template("result.html").render(message=str(error))
+        shown = Shown(name, explanations)
+        return shown, render(shown, classifiers[name])
+
+    def clicked(shown: Shown, event: gr.EventData) -> tuple[Shown, str]:
+        """Delete a word, put it back, or (no word) put all back."""
+        deleted = shown.deleted ^ {event.word} if event.word is not None else frozenset()
+        shown = shown._replace(deleted=deleted & set(range(len(shown.explanations[0].words))))
+        return shown, render(shown, classifiers[shown.name])
+
+    with gr.Blocks(title="Which words decided?", analytics_enabled=False) as page:
+        gr.Markdown(
+            "# Which words decided?\nA classifier reads your text, and two methods say which words it relied on. Do they "
+            "tell the truth? Delete the words that they colour and see what the classifier makes of the rest."
+        )
+        text = gr.Textbox(examples[0], label="Text", lines=3, max_lines=8)
+        button = gr.Button("Explain", variant="primary")
+        samples = gr.Examples(
+            examples,
+            text,
+            example_labels=[" ".join([*example.split()[:3], "…"]) for example in examples],
+            api_visibility="private",
+        )
+        with gr.Row():
+            model = gr.Dropdown(list(classifiers), value=first, label="Model", filterable=False, min_width=300)
+            left, right = (
+                gr.Dropdown(**own, label=f"{place} explanation", filterable=False, min_width=130)
+                for place, own in zip(("First", "Second"), choices(first), strict=True)
+            )
+        result = gr.HTML(
+            apply_default_css=False, elem_id="answer", js_on_load=(FOLDER / "words.js").read_text(encoding="utf-8")
+        )
+        shown = gr.State()
+
+        # One thing at a time: a second model run would only slow down both.
+        one = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
+        explaining = {"fn": explained, "inputs": [model, text, left, right], "outputs": [shown, result], **one}
+        asked = [page.load, button.click, text.submit, left.input, right.input]
+        gr.on(asked, **explaining, trigger_mode="always_last", show_progress="minimal")
+        samples.load_input_event.then(**explaining)
+        model.input(
+            lambda name: [gr.update(**own) for own in choices(name)], model, [left, right], api_visibility="private"
+        ).then(**explaining)
+        # Every click counts, also one that comes before the answer to the last.
+        result.word(clicked, shown, [shown, result], **one, trigger_mode="multiple", show_progress="hidden")
+    return page
+
+
+def check_text(text: str) -> None:
+    """Refuse a text without words, or one that would keep the other visitors waiting."""
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"The text has {len(text):,} characters, more than {MAX_CHARACTERS:,}. Shorten it.")
+    words = len(split_words(text))
+    if words > MAX_WORDS:
+        raise InputError(f"The text has {words} words, more than {MAX_WORDS}. Shorten it.")
+    if not words:
+        raise InputError("The text has no words. Type one.")
+
+
+def render(shown: Shown, classifier: Classifier) -> str:
+    """The prediction with and without the deleted words, and the explanations, as HTML in which all data is escaped."""
+    explanation = shown.explanations[0]
+    before = after = explanation.probabilities
+    if shown.deleted:
+        model, tokenizer, operator, _ = classifier
+        [encoded] = encode_texts(tokenizer, [explanation.text], model, None)
+        kept = [[position not in shown.deleted for position in range(len(explanation.words))]]
+        [after] = predict_probabilities(model, tokenizer, operator.keep(encoded, kept)).tolist()
+    largest = sorted(range(len(before)), key=lambda label: -max(before[label], after[label]))
+    return _templates.get_template("result.html").render(
+        message=None,
+        explanations=shown.explanations,
+        deleted=sorted(shown.deleted),
+        before=before,
+        after=after,
+        predicted=max(largest, key=after.__getitem__),
+        classes=largest[:6],
+        scores=SCORES,
+    )
+
+
+def _readable(method: str) -> str:
+    return method.replace("_", " ")
+
+
+_templates = Environment(
+    loader=ChoiceLoader([FileSystemLoader(FOLDER), PackageLoader("hf_vat.report")]),  # the colours are those of reports
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.filters["readable"] = _readable
+
+if __name__ == "__main__":
+    run(main)
