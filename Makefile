@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One thread in each of two workers is faster than two threads in one.
 PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart test test-all bench release lint format clean
+.PHONY: quickstart test test-all bench docs release lint format clean
 
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
@@ -26,6 +26,10 @@ bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
 runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
 
+# The site in site/; a warning, such as of a link that leads nowhere, is an error.
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
 # Wheel and source distribution in dist/; the wheel, installed in an empty environment, has to work outside the tree.
 release: $(VENV)/test
 	rm -rf dist
@@ -44,7 +48,7 @@ format: $(VENV)/lint
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) runs site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +64,10 @@ $(VENV)/bench: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[test]"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[docs]"
 	@touch $@
 
 # Transformers' tests of models come with its source distribution (10 MB, of which 1 MB is kept), not with the package.

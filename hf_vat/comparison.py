@@ -1,8 +1,10 @@
 """Compare explanation methods on one classifier and data set: scores with intervals, paired tests, seconds, a report.
 
+```python
 comparison = compare_explainers(model, tokenizer, texts, labels, {"attention": {}, "lime": {"n_samples": 500}})
 print(comparison)
 comparison.write("runs/comparison")
+```
 """
 
 import csv

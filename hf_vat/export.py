@@ -1,8 +1,10 @@
 """Classifiers without their Python code: as programs of `torch.export`, and as ONNX files with a class that runs them.
 
+```python
 folder = export_onnx(model, tokenizer, "runs/onnx")
 classifier = OnnxClassifier(folder)
 [explanation] = explain(classifier, AutoTokenizer.from_pretrained(folder), ["A warm, funny film."])
+```
 
 What leaves is what a prediction needs: token ids in, `logits` and, where the model has them, `token_importance` (attention)
 and `token_mask` out, for any number of texts of any length that the model takes. Everything is compared with PyTorch before

@@ -1,7 +1,9 @@
 """The `evaluate` modules of this package, loaded from the installed package without a network.
 
+```python
 aopc = hf_vat.metrics.load("aopc")
 aopc = evaluate.load(hf_vat.metrics.path("aopc"))
+```
 
 | asked of | modules |
 |---|---|

@@ -59,11 +59,11 @@ class ExplainedTextClassificationPipeline(Pipeline):
             - **score** (`float`) -- its probability, the softmax of the logits;
             - **words** (`list[dict]`) -- for each word in the order of the text
 
-              - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
-              - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
-                sum to at most 1, and to 1 where every token belongs to a word. Without attention the word's mask, from
-                0 to 1, averaged over its tokens. Neither depends on the class;
-              - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
+                - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
+                - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
+                  sum to at most 1, and to 1 where every token belongs to a word. Without attention the word's mask, from
+                  0 to 1, averaged over its tokens. Neither depends on the class;
+                - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
 
             If `top_k` is given, each text has a list of such dicts, one per class, as in the stock
             text-classification pipeline; the words are the same in each.
