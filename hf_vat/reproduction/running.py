@@ -22,6 +22,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from datasets import DatasetDict
+from filelock import FileLock, Timeout
 from transformers import TrainerCallback
 
 from ..data import PAPER_DATASETS, DataArguments, load_paper_dataset
@@ -165,19 +166,30 @@ def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> d
 
 
 def run_cell(cell: Cell, settings: CellSettings) -> None:
-    """Measure a cell and keep its result, with its settings, the data's sizes, machine and time."""
-    started = time.perf_counter()
-    cell.folder(settings).mkdir(parents=True, exist_ok=True)
-    data = settings.load(cell.dataset)
-    result = {
-        "cell": asdict(cell),
-        "settings": cell.decisive(settings),
-        "data": {"sizes": dict(data.num_rows), "note": data["train"].info.description},
-        **cell.measure(settings, data),
-        "machine": machine(),
-        "seconds": time.perf_counter() - started,
-    }
-    save_result(cell.folder(settings) / RESULT, result)
+    """Measure a cell and keep its result, with its settings, the data's sizes, machine and time.
+
+    Raises:
+        InputError: if another process runs the cell in the same folder, or data or encoder cannot be loaded.
+    """
+    started, folder = time.perf_counter(), cell.folder(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(folder / ".lock", timeout=0).acquire()
+    except Timeout as error:
+        raise InputError(
+            f"{folder} is being written by another process; wait until it has ended, or choose another --work_dir."
+        ) from error
+    with lock:
+        data = settings.load(cell.dataset)
+        result = {
+            "cell": asdict(cell),
+            "settings": cell.decisive(settings),
+            "data": {"sizes": dict(data.num_rows), "note": data["train"].info.description},
+            **cell.measure(settings, data),
+            "machine": machine(),
+            "seconds": time.perf_counter() - started,
+        }
+        save_result(folder / RESULT, result)
 
 
 def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int, label: str) -> None:

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from datasets import Dataset, DatasetDict
+from filelock import FileLock
 
+from hf_vat.errors import InputError
 from hf_vat.reproduction import CellSettings, run_cells, running
 from hf_vat.reproduction.claims import compare
 from hf_vat.reproduction.vat import VATCell
@@ -17,6 +20,19 @@ def test_what_others_need_runs_first_and_what_is_timed_runs_alone(tmp_path, monk
     cells = [VMaskCell("trec", "minilm", kind, 0) for kind in ("cost", "VMASK", "start", "base")]
     run_cells(cells, CellSettings(work_dir=str(tmp_path)), jobs=2)
     assert ran == [(2, ["start"]), (2, ["VMASK", "base"]), (1, ["cost"])]
+
+
+def test_two_processes_do_not_write_the_same_cell(tmp_path, monkeypatch):
+    rows = DatasetDict(train=Dataset.from_dict({"text": ["a"], "label": [0]}))
+    monkeypatch.setattr(CellSettings, "load", lambda self, dataset: rows)
+    monkeypatch.setattr(VMaskCell, "measure", lambda self, settings, data: {"measured": 1})
+    cell, settings = VMaskCell("trec", "cnn", "base", 0), CellSettings(work_dir=str(tmp_path))
+    cell.folder(settings).mkdir()
+    with FileLock(cell.folder(settings) / ".lock"), pytest.raises(InputError, match="another process"):
+        running.run_cell(cell, settings)
+    assert cell.result(settings) is None
+    running.run_cell(cell, settings)  # the lock goes with its process
+    assert cell.result(settings)["measured"] == 1
 
 
 @pytest.mark.parametrize("cell", [VATCell, VMaskCell])
