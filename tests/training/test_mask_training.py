@@ -11,11 +11,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
+from transformers import TrainerCallback, set_seed
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderVMaskConfig, EncoderWithVMask, WordEncoderConfig, explain
 from hf_vat.errors import InputError
-from hf_vat.training import VATTrainer, VATTrainingArguments
 
 DOWN = {"mask_beta_start": 0.8, "mask_beta_end": 0.2}  # 0.8, 0.6, 0.4, 0.2 in four epochs
 VAT = {"pooling": "attention", "bottleneck": "gaussian"}
@@ -36,48 +35,6 @@ def make_model(tokenizer):
             return BertWithVMask(BertVMaskConfig(**SIZES, **settings))
 
     return make
-
-
-@pytest.fixture
-def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
-    """Four epochs of four steps."""
-
-    def make(mask="vmask", model=None, folder="run", callbacks=None, seed=0, **settings):
-        settings = {
-            "num_train_epochs": 4,
-            "start_epochs": 1,
-            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
-            "per_device_train_batch_size": 8,
-            "learning_rate": 1e-3,
-            "compressor_learning_rate": 1e-2,
-            "logging_steps": 1,
-            "use_cpu": True,
-            "report_to": "none",
-            "disable_tqdm": True,
-            "save_strategy": "no",
-        } | settings
-        set_seed(seed)
-        return VATTrainer(
-            make_model(mask) if model is None else model,
-            VATTrainingArguments(str(tmp_path / folder), **settings),
-            train_dataset=make_dataset(32),
-            eval_dataset=make_dataset(10, seed=1),
-            data_collator=DataCollatorWithPadding(tokenizer),
-            processing_class=tokenizer,
-            compute_metrics=lambda given: {"accuracy": float((given[0].argmax(-1) == given[1]).mean())},
-            callbacks=callbacks,
-        )
-
-    return make
-
-
-class StopAt(TrainerCallback):
-    def __init__(self, step):
-        self.step = step
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            control.should_save = control.should_training_stop = True
 
 
 def set_scores(model, logit: float) -> None:
@@ -337,10 +294,10 @@ def test_l2_shrinks_the_weights_and_leaves_the_embeddings(make_trainer):
 
 
 @pytest.mark.parametrize(("mask", "step"), [("vmask", 4), ("iba", 10)])  # at an end of an epoch, and within one
-def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step):
+def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step, stop_at):
     unbroken = make_trainer(mask, folder="unbroken", **DOWN)
     unbroken.train()
-    make_trainer(mask, folder="broken", callbacks=[StopAt(step)], **DOWN).train()
+    make_trainer(mask, folder="broken", callbacks=[stop_at(step)], **DOWN).train()
     resumed = make_trainer(mask, folder="broken", seed=99, **DOWN)
     resumed.train(resume_from_checkpoint=True)
     expected, found = unbroken.model.state_dict(), resumed.model.state_dict()
@@ -362,12 +319,12 @@ def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask,
     assert logs[0] == logs[1]
 
 
-def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_model):
-    make_trainer(callbacks=[StopAt(2)], **DOWN).train()
+def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_model, stop_at):
+    make_trainer(callbacks=[stop_at(2)], **DOWN).train()
     for settings, message in (
         ({"model": make_model(mask_sample="hard_st"), **DOWN}, "mask_sample was 'soft' and is 'hard_st'"),
         ({"model": make_model(freeze_embeddings=False), **DOWN}, "freeze_embeddings was True and is False"),
-        ({"mask": "iba", **DOWN}, "mask_type was 'vmask' and is 'iba'"),
+        ({"model": make_model("iba"), **DOWN}, "mask_type was 'vmask' and is 'iba'"),
         ({**DOWN, "mask_beta_end": 0.1}, "mask_beta_end was 0.2 and is 0.1"),
         ({**DOWN, "mask_beta_step_epochs": 1}, "mask_beta_step_epochs was None and is 1"),
         ({}, "mask_beta_start was 0.8 and is None"),
@@ -376,11 +333,11 @@ def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_
             make_trainer(**settings).train(resume_from_checkpoint=True)
 
 
-def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_model):
+def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_model, stop_at):
     def trained(**settings):
         return make_trainer(model=make_model(beta=0.3, mask_beta=0.5, **VAT), **settings)
 
-    trained(callbacks=[StopAt(2)]).train()
+    trained(callbacks=[stop_at(2)]).train()
     for settings, message in (
         ({"beta": 0.3, "mask_beta": 0.7}, r"cannot be resumed .*: mask_beta was 0\.5 and is 0\.7\. Use"),
         ({"beta": 0.2, "mask_beta": 0.5}, r"cannot be resumed .*: beta was 0\.3 and is 0\.2\. Use"),
@@ -393,14 +350,14 @@ def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_m
     assert resumed.state.global_step == 16
 
 
-def test_resume_goes_by_the_weight_that_training_began_with(make_trainer):
+def test_resume_goes_by_the_weight_that_training_began_with(make_trainer, stop_at):
     """A callback of the user's may move it."""
 
     class Switch(TrainerCallback):
         def on_epoch_begin(self, args, state, control, model=None, **kwargs):
             model.config.mask_beta = 2.0 + int(state.epoch + 1e-6)
 
-    make_trainer(callbacks=[Switch(), StopAt(10)]).train()
+    make_trainer(callbacks=[Switch(), stop_at(10)]).train()
     resumed = make_trainer(callbacks=[Switch()])
     resumed.train(resume_from_checkpoint=True)
     assert [record["mask_beta"] for record in resumed.state.log_history if "loss" in record][-8:] == [4.0] * 4 + [

@@ -13,51 +13,12 @@ import torch
 from datasets import Dataset
 from transformers import (
     AutoModelForSequenceClassification,
-    DataCollatorWithPadding,
     EarlyStoppingCallback,
     TrainerCallback,
-    set_seed,
 )
 
 from hf_vat.errors import InputError
 from hf_vat.training import VATTrainer, VATTrainingArguments
-
-
-def plain_accuracy(eval_pred):
-    """The function of the Hugging Face course, as it is."""
-    logits, labels = eval_pred
-    return {"accuracy": (np.argmax(logits, axis=-1) == labels).mean()}
-
-
-@pytest.fixture
-def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
-    def make(system="vat", size=32, model=None, eval_dataset=None, callbacks=None, folder="run", seed=0, **settings):
-        settings = {
-            "num_train_epochs": 4,
-            "start_epochs": 1,
-            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
-            "per_device_train_batch_size": 8,
-            "learning_rate": 1e-3,
-            "compressor_learning_rate": 1e-2,
-            "logging_steps": 1,
-            "use_cpu": True,
-            "report_to": "none",
-            "disable_tqdm": True,
-            "save_strategy": "no",
-        } | settings
-        set_seed(seed)
-        return VATTrainer(
-            model if model is not None else make_model(system),
-            VATTrainingArguments(str(tmp_path / folder), **settings),
-            train_dataset=make_dataset(size),
-            eval_dataset=make_dataset(10, seed=1) if eval_dataset is None else eval_dataset,
-            data_collator=DataCollatorWithPadding(tokenizer),
-            processing_class=tokenizer,
-            compute_metrics=plain_accuracy,
-            callbacks=callbacks,
-        )
-
-    return make
 
 
 class Snapshots(TrainerCallback):
@@ -240,22 +201,13 @@ def test_systems_without_attention_or_bottleneck_log_what_they_have(make_trainer
 # Resume
 
 
-class StopAt(TrainerCallback):
-    def __init__(self, step):
-        self.step = step
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            control.should_save = control.should_training_stop = True
-
-
 @pytest.mark.parametrize("step", [2, 4, 6, 8, 10, 15])
-def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, step):
+def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, step, stop_at):
     """4 steps an epoch: 2 is within joint, 4 at its end, 6 within compress, 8 at its end, 10 in learn, 15 in compress."""
     settings = {"hidden_dropout_prob": 0.3}
     unbroken = make_trainer(model=make_model("vat", **settings), folder="unbroken")
     unbroken.train()
-    make_trainer(model=make_model("vat", **settings), folder="broken", callbacks=[StopAt(step)]).train()
+    make_trainer(model=make_model("vat", **settings), folder="broken", callbacks=[stop_at(step)]).train()
     resumed = make_trainer(model=make_model("vat", **settings), folder="broken", seed=99)
     resumed.train(resume_from_checkpoint=True)
     for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
@@ -273,8 +225,8 @@ def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, s
     assert resumed.model.config.predict_from == unbroken.model.config.predict_from
 
 
-def test_c23_resume_with_other_settings_says_which(make_trainer):
-    make_trainer(folder="run", callbacks=[StopAt(2)]).train()
+def test_c23_resume_with_other_settings_says_which(make_trainer, stop_at):
+    make_trainer(folder="run", callbacks=[stop_at(2)]).train()
     with pytest.raises(InputError, match="learn_epochs was 1 and is 2"):
         make_trainer(folder="run", learn_epochs=2).train(resume_from_checkpoint=True)
     with pytest.raises(InputError, match="bottleneck was 'gaussian' and is 'none'"):
@@ -303,7 +255,7 @@ def test_ctrl_c_saves_a_checkpoint_and_stops(make_trainer, tmp_path):
 # Selection
 
 
-def test_c30_best_of_all_phases_is_loaded_with_its_head(make_trainer):
+def test_c30_best_of_all_phases_is_loaded_with_its_head(make_trainer, plain_accuracy):
     scores = iter([0.1, 0.9, 0.5, 0.2])  # the compress phase of epoch 2 is best
 
     def rigged(prediction):
