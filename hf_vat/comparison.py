@@ -320,7 +320,7 @@ def compare_explainers(
         scorer: the classifier that is asked about texts without their top words; `model` itself by default.
         scorer_tokenizer: its tokenizer, to be given with it.
         rationales: for each text a flag for each of its words: does it decide, by human judgement or by design? Adds
-            precision, recall and F1 of the top words, and AUPRC.
+            precision, recall and F1 of the top words, token and IOU F1, and AUPRC.
         ks, shares, operator: see [`Faithfulness`].
         random_seeds: number of random rankings.
         confidence: of the bootstrap intervals.
@@ -335,6 +335,11 @@ def compare_explainers(
         raise InputError(f"methods is the one string {methods!r}; give a list of methods, such as [{methods!r}].")
     if (scorer is None) != (scorer_tokenizer is None):
         raise InputError("A scorer and its tokenizer must be given together, or neither.")
+    if scorer is not None and model.config.id2label != scorer.config.id2label:
+        raise InputError(
+            f"Model and scorer have different classes, {model.config.id2label} and {scorer.config.id2label}; give a scorer "
+            "with the classes of the model in the same order, or, if it has them by other names, set its config.id2label."
+        )
     methods = {name: methods[name] or {} if isinstance(methods, Mapping) else {} for name in methods}
     if not methods or RANDOM in methods:
         raise InputError(

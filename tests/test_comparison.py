@@ -113,7 +113,7 @@ def test_an_interrupted_comparison_goes_on(stub, stub_tokenizer, tmp_path):
 
 
 def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
-    scorer = make_model("base")
+    scorer = make_model("base", id2label=stub.config.id2label)
     comparison = compare_explainers(
         stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], scorer=scorer, scorer_tokenizer=stub_tokenizer, ks=(1,)
     )
@@ -158,6 +158,14 @@ def test_bad_input_is_named_before_anything_is_explained(stub, stub_tokenizer, m
     monkeypatch.setattr("hf_vat.comparison.explain", one_text_at_most)
     with pytest.raises(InputError, match=message):
         compare_explainers(stub, stub_tokenizer, **arguments)
+
+
+def test_a_scorer_with_other_classes_is_refused(stub, stub_tokenizer, make_model):
+    scorer = make_model("base", num_labels=3)
+    with pytest.raises(InputError, match=r"different classes, .*LABEL_2"):
+        compare_explainers(
+            stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], scorer=scorer, scorer_tokenizer=stub_tokenizer
+        )
 
 
 def test_words_that_are_not_seen_do_not_count_against_rationales(stub, stub_tokenizer):

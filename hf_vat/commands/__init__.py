@@ -1,4 +1,4 @@
-"""The command line: `hf-vat train`, `explain`, `evaluate`, `reproduce`; the example scripts call the same code."""
+"""The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `reproduce`; the example scripts call the same code."""
 
 import sys
 from importlib import import_module

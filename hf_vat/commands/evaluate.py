@@ -14,7 +14,7 @@ from pathlib import Path
 from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
-from hf_vat.errors import InputError, import_extra
+from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 
@@ -56,10 +56,6 @@ def main():
         import_extra("matplotlib", "viz")  # the curves come last
     model, tokenizer = load_classifier(args.model)
     scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (None, None)
-    if scorer is not None and model.config.id2label != scorer.config.id2label:
-        raise InputError(
-            f"Model and scorer have different classes: {model.config.id2label} and {scorer.config.id2label}."
-        )
     texts, labels = load_texts(data_args, model)
     comparison = compare_explainers(
         model,

@@ -1,6 +1,6 @@
 """Which words matter to a classifier over all texts of a file or data set.
 
-    hf-vat words --model runs/trec-vmask --paper_dataset trec --min_count 5 --output_dir runs/words
+    hf-vat words --model runs/trec-vmask --paper_dataset trec --split train --min_count 5 --output_dir runs/words
     hf-vat words --model runs/mine --method lime --settings n_samples=500 --test_file reviews.csv --output_dir runs/words
 
 By default from the model's word mask, the probability that a word is kept; with another --method from the explanations of
@@ -37,6 +37,13 @@ class WordsArguments:
         default="abs_sum",
         metadata={"help": "What becomes of a word's scores; not for 'mask'.", "choices": list(AGGREGATES)},
     )
+    split: str | None = field(
+        default=None,
+        metadata={
+            "help": "Texts of which split; by default of the test split, or of the first that there is.",
+            "choices": ["train", "validation", "test"],
+        },
+    )
     min_count: int = field(default=1, metadata={"help": "How often a word must occur."})
     top: int = field(default=10, metadata={"help": "Number of words to print and to draw."})
     batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
@@ -56,7 +63,7 @@ def main():
         for package in ("matplotlib", "wordcloud"):  # the pictures come last
             import_extra(package, "viz")
     model, tokenizer = load_classifier(args.model)
-    texts, _ = load_texts(data_args, model, labelled=False)
+    texts, _ = load_texts(data_args, model, labelled=False, split=args.split)
     words = _importance(args, model, tokenizer, texts, folder)
     top = words.top(args.top)
     rows = [[clean(row.word), f"{row.importance:.3f}", str(row.count), str(row.texts)] for row in top]

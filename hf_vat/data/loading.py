@@ -65,12 +65,16 @@ def load_text_classification(
     return splits if args.streaming else DatasetDict(splits)
 
 
-def load_texts(args: DataArguments, model, labelled: bool = True) -> tuple[list[str], list[int] | None]:
-    """The texts and class ids of the test split, or of the first split that there is; other splits are not read.
+def load_texts(
+    args: DataArguments, model, labelled: bool = True, split: str | None = None
+) -> tuple[list[str], list[int] | None]:
+    """The texts and class ids of a split; other splits are not read.
 
     Args:
+        args: arguments, whose `max_eval_samples` are for any split.
         model: the classifier whose classes the labels are.
         labelled: whether labels are needed; if not, a source without the label column gives None in their place.
+        split: "train", "validation" or "test"; by default the test split, or the first that there is.
 
     Raises:
         InputError: see [`load_text_classification`]; also with `streaming`.
@@ -79,10 +83,13 @@ def load_texts(args: DataArguments, model, labelled: bool = True) -> tuple[list[
     if args.streaming:
         raise InputError("All texts are needed at once here, so they cannot be streamed; leave --streaming out.")
     if args.paper_dataset is not None:
-        rows = _paper_test(args, model)
+        rows = _paper_split(args, model, split or "test")
         return rows["text"][:], rows["label"][:]
     sources = read_sources(args)
-    split = "test" if "test" in sources else next(iter(sources))
+    if split is None:
+        split = "test" if "test" in sources else next(iter(sources))
+    elif split not in sources:
+        raise InputError(f"There is no {split} split, only {listed(sources)}.")
     source = sources[split]
     if not labelled and args.label_column not in source.columns:
         column = find_text_column(source, args)
@@ -110,7 +117,7 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str, int | None]]
     """
     check_arguments(args)
     if args.paper_dataset is not None:
-        rows = _paper_test(replace(args, max_eval_samples=None), model)
+        rows = _paper_split(replace(args, max_eval_samples=None), model, "test")
         texts = zip(rows["text"], rows["label"], strict=True)
     else:
         files = _files(args)
@@ -151,8 +158,8 @@ def _files(args: DataArguments) -> dict[str, Path]:
     return files
 
 
-def _paper_test(args: DataArguments, model) -> Dataset:
-    rows = load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, args.streaming)["test"]
+def _paper_split(args: DataArguments, model, split: str) -> Dataset:
+    rows = load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, args.streaming)[split]
     return sampled({"test": _with_classes(rows, class_names(model), args.paper_dataset)}, args)["test"]
 
 

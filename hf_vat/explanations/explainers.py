@@ -70,8 +70,8 @@ def explain(
               least 0.
             - "input_x_gradient": embedding times gradient, signed (Shrikumar et al. 2016).
             - "integrated_gradients": the same along the path from a baseline, signed (Sundararajan et al. 2017);
-              settings `n_steps` (50) and `baseline`, what stands for the words: "pad", "mask", "unk" (a token) or
-              "zero" (a zero vector).
+              settings `n_steps` (50) and `baseline` ("pad"), what stands for the words: "pad", "mask", "unk" (a token)
+              or "zero" (a zero vector).
             - "occlusion": probability minus probability without the word, signed (Zeiler and Fergus 2014).
             - "lime": coefficient of a linear model of the probability on random subsets of the words, signed (Ribeiro
               et al. 2016); setting `n_samples` (1000), subsets.
@@ -80,8 +80,8 @@ def explain(
               `exact` (False): all subsets, for texts of at most 12 words.
             - "random": uniform in [0, 1). The baseline.
 
-            The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete", "mask"
-            or "pad", see [`hf_vat.faithfulness.OPERATORS`].
+            The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete" (the
+            default), "mask" or "pad", see [`hf_vat.faithfulness.OPERATORS`].
         target: class to explain, or one for each text; by default the predicted one. Attention, mask and random scores
             do not depend on it.
         batch_size: the largest batch that the model is given, whatever the number of samples. Beside it, a sample of

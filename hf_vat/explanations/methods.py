@@ -94,7 +94,7 @@ METHODS: dict[str, Method] = {
         cost=lambda text, settings: settings["n_steps"] + 2,
         needs="captum.attr",
     ),
-    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words)),
+    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words) + 1),
     "lime": Method(
         perturbations.lime,
         {"n_samples": 1000, **_OPERATOR},

@@ -11,7 +11,8 @@ from .configuration_vat import BertVATConfig, EncoderVATConfig, VATSettings
 @strict
 class VMaskSettings(VATSettings):
     r"""
-    What a word mask adds to [`VATSettings`]. Defaults are the paper's; what its published code does instead is named.
+    What a word mask adds to [`VATSettings`]. Defaults are the paper's, but for `mask_reduction` and a `mask_beta` that
+    stays as it is; what its published code does instead is named.
 
     Args:
         mask_type (`str`, *optional*, defaults to `"vmask"`):

@@ -39,7 +39,8 @@ class VATClassifierOutput(ModelOutput):
         cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
             Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100.
         compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
-            Divergence of q(z|R) from the prior in nats, an upper bound on I(Z; R); 0 for the label -100.
+            Divergence of q(z|R) from the prior in nats, reduced over latent dimensions as `config.kl_reduction` says; the
+            mean over texts of the sum is an upper bound on I(Z; R). 0 for the label -100.
         mask_compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
             What the word mask keeps of a text, in nats, at least 0, reduced over its content tokens as
             `config.mask_reduction` says: for VMASK the divergence of the mask from fair coins, log 2 − entropy, so at most

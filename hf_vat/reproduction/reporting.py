@@ -37,7 +37,7 @@ def write_results(
     summary: Mapping,
     runs: Mapping[str, Sequence[Explanation]],
 ) -> Path:
-    """Write `<name>.md` and `<name>.json`, every figure as SVG and PNG, and the page `report.html` with all of it.
+    """Write `<name>.md` and `<name>.json`, every figure as SVG and PNG, and the page `<name>.html` with all of it.
 
     Args:
         introduction: paragraphs below the title.
@@ -62,10 +62,10 @@ def write_results(
             lines += [f"### {figure.heading}", "", f"![{figure.heading}]({figure.name}.png)", ""]
     hidden = [f"`{figure.name}.png`" for figure in figures if figure.shows_texts]
     heatmaps = f" and heatmaps ({', '.join(hidden)})" if hidden else ""
-    lines.append(f"The command also writes `report.html`{heatmaps} with texts of the data, which are not kept here.")
+    lines.append(f"The command also writes `{name}.html`{heatmaps} with texts of the data, which are not kept here.")
     path = folder / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
     about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
-    write_report(folder / "report.html", title, runs, settings=about, tables=tables, figures=drawn)
+    write_report(folder / f"{name}.html", title, runs, settings=about, tables=tables, figures=drawn)
     return path

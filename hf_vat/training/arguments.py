@@ -12,11 +12,12 @@ class VATTrainingArguments(TrainingArguments):
 
     Args:
         start (`str`, *optional*, defaults to `"finetune"`):
-            First phase: `"finetune"` trains the learner alone (the paper's iteration 0, an ATT model), `"joint"` learner
-            and compressor together.
+            First phase: `"finetune"` trains everything but the compressor (the paper's iteration 0, an ATT model),
+            `"joint"` everything.
         start_epochs (`int`, *optional*, defaults to 0):
-            Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`. None by
-            default: a pretrained encoder's rankings were best when the compressor came first (docs/heads/minilm.md).
+            Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`. There is
+            no such phase by default: a pretrained encoder's rankings were best when the compressor came first
+            (docs/heads/minilm.md).
         compress_epochs (`int`, *optional*, defaults to 2):
             Epochs of a compressor phase.
         learn_epochs (`int`, *optional*, defaults to 2):

@@ -248,9 +248,8 @@ def masked(workspace) -> Path:
 
 def test_words_writes_what_a_mask_keeps(masked, workspace, script, tmp_path):
     folder = tmp_path / "words"
-    code, out, _ = script(
-        "words", "--model", masked, "--test_file", workspace / "train.csv", "--top", 3, "--output_dir", folder
-    )
+    files = ("--train_file", workspace / "train.csv", "--test_file", workspace / "test.csv")
+    code, out, _ = script("words", "--model", masked, *files, "--split", "train", "--top", 3, "--output_dir", folder)
     model, tokenizer = AutoModelForSequenceClassification.from_pretrained(masked), AutoTokenizer.from_pretrained(masked)
     texts = [line.split(",")[0] for line in (workspace / "train.csv").read_text().splitlines()[1:]]
     best = mask_importance(model, tokenizer, texts).top(3)
@@ -280,6 +279,7 @@ def test_words_says_what_cannot_be(trained, masked, workspace, script):
     refused(script("words", "--model", masked, *rows, "--aggregate", "sum"), "--aggregate")
     refused(script("words", "--model", masked, *rows, "--min_count", 0), "--min_count is 0")
     refused(script("words", "--model", masked, *rows, "--min_count", 99), "at least 99 times")
+    refused(script("words", "--model", masked, *rows, "--split", "train"), "no train split, only test")
 
 
 # compare_explainers.py

@@ -290,12 +290,12 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     assert "| system | minilm, sst1 (1) |" in text and "hf-vat reproduce vat --datasets sst1" in text
     figures = {f"vat-sst1-minilm-{name}" for name in ("curves", "vectors", "iterations", "attention")}
     assert {file.name for file in folder.iterdir()} == {
-        *("vat.md", "vat.json", "report.html"),
+        *("vat.md", "vat.json", "vat.html"),
         *(f"{name}{suffix}" for name in figures for suffix in (".svg", ".png")),
     }
     # texts of the data are not in what is kept
     assert "-attention.png)" not in text and "-vectors.png)" in text
-    page = (folder / "report.html").read_text(encoding="utf-8")
+    page = (folder / "vat.html").read_text(encoding="utf-8")
     assert "Figure 7. Attention of ATT and VAT" in page and "Table 2. Test accuracy" in page
     summary = json.loads((folder / "vat.json").read_text(encoding="utf-8"))
     assert [cell["cell"]["kind"] for cell in summary["cells"]] == list(KINDS)

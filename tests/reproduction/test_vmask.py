@@ -168,7 +168,7 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
         assert f"### Table {number}. " in text
     figures = {f"vmask-sst2-cnn-{name}" for name in ("curves", "frequency", "words")}
     assert {file.name for file in folder.iterdir()} == {
-        *("vmask.md", "vmask.json", "report.html"),
+        *("vmask.md", "vmask.json", "vmask.html"),
         *(f"{name}{suffix}" for name in figures for suffix in (".svg", ".png")),
     }
     summary = json.loads((folder / "vmask.json").read_text(encoding="utf-8"))
