@@ -301,8 +301,10 @@ class Reader:
     def _torchrun(self, argv: list[str]) -> None:
         if self.whole:
             command = [sys.executable, "-m", "torch.distributed.run", *argv, "--use_cpu"]
-            done = subprocess.run(command, capture_output=True, text=True)
+            home = {"HF_HOME": str(Path(constants.HF_HUB_CACHE).parent), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+            done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True)
             assert done.returncode == 0, f"{self.place}: {done.stderr[-3000:]}"
+            assert "world size 2" in done.stderr, self.place
             return
         assert argv[0] == "--nproc_per_node", self.place
         target, *rest = argv[2:]
