@@ -39,6 +39,8 @@ _RC = {
 }
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PANEL_SIZE = (3.2, 2.3)  # inches
+_TITLE_SIZE = 9.5  # points
+_TITLE_LEFT = 0.8  # inches, of the ticks' labels left of a title and a gap right of it
 
 
 def render(draw: Callable, path: str | PathLike | None) -> str:
@@ -78,17 +80,19 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
 
 
 def panels(titles: Sequence[str]):
-    """A figure with one panel for each title, at most three beside each other, all of one size."""
+    """A figure with one panel for each title, at most three beside each other, all of one size, with room for the titles."""
     from matplotlib.figure import Figure
 
     columns = min(len(titles), 3)
     rows = ceil(len(titles) / columns)
+    longest = max(text_width(line, _TITLE_SIZE) for title in titles for line in title.splitlines())
     width, height = _PANEL_SIZE
+    width = min(max(width, longest / 72 + _TITLE_LEFT), 2 * width)  # a title may be a model's path
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1)
     axes = figure.subplots(rows, columns, squeeze=False).flat
     for title, axis in zip(titles, axes, strict=False):
-        axis.set_title(title, loc="left", color=INK, fontsize=9.5)
+        axis.set_title(title, loc="left", color=INK, fontsize=_TITLE_SIZE)
         axis.tick_params(color=MUTED, labelcolor=INK)
         axis.grid(color=MUTED, alpha=0.25, linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)

@@ -6,7 +6,8 @@ import pytest
 from hf_vat.errors import InputError
 from hf_vat.faithfulness import LOWER_IS_BETTER
 from hf_vat.report import top_k_curves
-from hf_vat.report.top_k_plot import _PANELS
+from hf_vat.report.figures import LINE_STYLES, render
+from hf_vat.report.top_k_plot import _PANELS, _draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 RISING = [(1, 0.125, 0.1, 0.2), (2, 0.25, 0.2, 0.3), (3, 0.5, 0.4, 0.6)]
@@ -41,6 +42,15 @@ def test_panels_say_what_is_better_and_what_is_counted():
         "own", "lime", "20 %",
     } <= set(shown)  # fmt: skip
     assert not any("own ·" in text for text in shown)
+
+
+@pytest.mark.parametrize("score", list(_PANELS))
+def test_titles_fit(score):
+    drawn, points = [], [(1, 0.675, 0.661, 0.688), (10, 0.875, 0.86, 0.895)]  # ticks as wide as 87.5 %
+    render(lambda: drawn.append(_draw({score: {"lime": points}}, {"lime": LINE_STYLES[0]})) or drawn[0], None)
+    drawn[0].draw_without_rendering()
+    title = drawn[0].axes[0]._left_title
+    assert title.get_text() and title.get_window_extent().x1 < drawn[0].bbox.x1
 
 
 def test_directions_are_those_of_the_scores():
