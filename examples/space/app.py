@@ -67,6 +67,10 @@ class Shown(NamedTuple):
     explanations: list[Explanation]
     deleted: frozenset[int] = frozenset()
 
+    @property
+    def asked(self) -> tuple[str, str, tuple[str, ...]]:
+        return self.name, self.explanations[0].text, tuple(explanation.method for explanation in self.explanations)
+
 
 def main():
     (args,) = parse_arguments((SpaceArguments,), __doc__)
@@ -112,7 +116,10 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
         preferred = [method for method in PREFERRED if method in methods]
         return [{"choices": offered, "value": method} for method in preferred[:2]]
 
-    def explained(name: str, text: str, *methods: str) -> tuple[Shown | None, str]:
+    def explained(shown: Shown | None, name: str, text: str, *methods: str) -> tuple[Shown | None, str]:
+        # A list of choices also says that it has changed when the keyboard leaves it; deleted words must stay deleted.
+        if shown is not None and shown.asked == (name, text, methods):
+            return gr.skip(), gr.skip()
         model, tokenizer, *_ = classifiers[name]
         try:
             check_text(text)
@@ -156,7 +163,7 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
 
         # One thing at a time: a second model run would only slow down both.
         one = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
-        explaining = {"fn": explained, "inputs": [model, text, left, right], "outputs": [shown, result], **one}
+        explaining = {"fn": explained, "inputs": [shown, model, text, left, right], "outputs": [shown, result], **one}
         asked = [page.load, button.click, text.submit, left.input, right.input]
         gr.on(asked, **explaining, trigger_mode="always_last", show_progress="minimal")
         samples.load_input_event.then(**explaining)

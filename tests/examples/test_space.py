@@ -313,6 +313,8 @@ def test_the_keyboard_reaches_everything(app, visit):
     assert page.evaluate(outline) == "solid"
     keyboard.press("Space")
     visitor.wait_for_deleted([1])
+    page.wait_for_timeout(500)  # leaving the lists of choices has asked for the explanations again
+    assert visitor.deleted() == [1]
     assert page.evaluate("document.activeElement.dataset.word") == "1"  # the answer leaves the focus where it is
     keyboard.press("Tab")
     keyboard.press("Enter")

@@ -301,8 +301,8 @@ def test_streamed_explanations_are_those_of_one_call_and_go_on(explained, tmp_pa
 
 
 def test_an_interruption_loses_what_is_in_the_making_only(explained, tmp_path, monkeypatch, capsys):
-    """A costly method writes several times in each call of `explain`; here 4 texts of 3 words, 4 inputs each, at a time."""
-    monkeypatch.setattr(explainers, "_WINDOW", 16)
+    """A costly method writes several times in each call of `explain`; here 4 texts of 3 words, 5 inputs each, at a time."""
+    monkeypatch.setattr(explainers, "_WINDOW", 20)
     append, times = Store.append, []
 
     def interrupted(store, explanations):
