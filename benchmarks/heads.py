@@ -7,23 +7,19 @@ scorer of all rankings is the seed's base model. No test data are read. Finished
 again, so an interrupted study goes on where it stopped; the table holds what is finished.
 """
 
-import json
-import shlex
-import sys
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
+from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
 
 from hf_vat.cli import load_classifier, parse_arguments, run
-from hf_vat.data import load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.agreement import normalized_entropy
 from hf_vat.report import Table
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction.running import in_parallel, save_result
+from hf_vat.reproduction.running import RESULT, in_parallel, save_result
 from hf_vat.reproduction.vat import ENCODERS, Recipe
 from hf_vat.reproduction.vat.systems import train_system
 
@@ -62,23 +58,14 @@ RECIPES["minilm"] = {
 
 
 @dataclass
-class HeadArguments:
-    data_dir: str = field(default="../shared/data", metadata={"help": "Folder with a folder for each data set."})
-    datasets: str = field(default="trec,sst2,subj", metadata={"help": "Data sets, with commas between them."})
-    encoders: str = field(default="lstm", metadata={"help": "lstm, minilm, or both."})
-    seeds: int = field(default=3, metadata={"help": "Number of seeds."})
+class HeadArguments(StudyArguments):
     train_size: int = field(default=4000, metadata={"help": "Training texts at most."})
-    only: str | None = field(
-        default=None, metadata={"help": "Recipes to run, with semicolons between them; all by default."}
-    )
-    work_dir: str = field(default="runs/heads", metadata={"help": "Folder for finished cells."})
-    output: str = field(default="runs/heads.md", metadata={"help": "Markdown file to write."})
-    bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
-    jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 
 
 def main():
-    (args,) = parse_arguments((HeadArguments,), __doc__)
+    (args,) = parse_arguments(
+        (HeadArguments,), __doc__, datasets="trec,sst2,subj", work_dir="runs/heads", output="runs/heads.md"
+    )
     datasets, encoders = args.datasets.split(","), args.encoders.split(",")
     for encoder in encoders:
         names = RECIPES.get(encoder)
@@ -98,16 +85,10 @@ def main():
                 for seed in range(args.seeds)
                 for dataset in datasets
                 for name in names
-                if finished(args, dataset, encoder, name, seed) is None
+                if finished(cell_folder(args, dataset, encoder, name, seed), decisive(args, encoder, name)) is None
             ]
         in_parallel(measure, tasks, args.jobs, "cells")
-    Path(args.output).write_text(to_markdown(args), encoding="utf-8")
-    print(Path(args.output).read_text(encoding="utf-8"))
-
-
-def result_path(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> Path:
-    folder = "".join(character if character.isalnum() else "-" for character in name)
-    return Path(args.work_dir) / f"{dataset}-{encoder}-{seed}" / folder / "result.json"
+    write(args, to_markdown(args))
 
 
 def decisive(args: HeadArguments, encoder: str, name: str) -> dict:
@@ -117,20 +98,9 @@ def decisive(args: HeadArguments, encoder: str, name: str) -> dict:
     return settings | {"recipe": asdict(recipe), "training": ENCODERS[encoder].training}
 
 
-def finished(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> dict | None:
-    path = result_path(args, dataset, encoder, name, seed)
-    if not path.is_file():
-        return None
-    result = json.loads(path.read_text(encoding="utf-8"))
-    if result["settings"] != decisive(args, encoder, name):
-        raise InputError(f"{path} was made with other settings; choose another --work_dir.")
-    return result
-
-
 def measure(args: HeadArguments, dataset: str, encoder: str, name: str, seed: int) -> None:
     """Train one cell, and measure the model of its last iteration on the validation split."""
-    data = load_paper_dataset(dataset, Path(args.data_dir) / dataset)
-    data.pop("test")
+    data = load_validation(args, dataset)
     if args.train_size < len(data["train"]):
         data["train"] = data["train"].shuffle(seed=0).select(range(args.train_size))
     model, tokenizer = trained(args, data, dataset, encoder, name, seed)
@@ -150,7 +120,7 @@ def measure(args: HeadArguments, dataset: str, encoder: str, name: str, seed: in
             **{score: found[score] for score in SCORES},
         }
     result["settings"] = decisive(args, encoder, name)
-    save_result(result_path(args, dataset, encoder, name, seed), result)
+    save_result(cell_folder(args, dataset, encoder, name, seed) / RESULT, result)
 
 
 def trained(args: HeadArguments, data, dataset: str, encoder: str, name: str, seed: int):
@@ -163,7 +133,7 @@ def trained(args: HeadArguments, data, dataset: str, encoder: str, name: str, se
         data,
         dataset,
         seed,
-        result_path(args, dataset, encoder, name, seed).parent / "model",
+        cell_folder(args, dataset, encoder, name, seed) / "model",
         settings,
         settings["bf16"],
     )
@@ -175,7 +145,7 @@ def to_markdown(args: HeadArguments) -> str:
     lines = [
         "# Which heads, which start, which β",
         "",
-        f"Written by `{shlex.join(['python', 'benchmarks/heads.py', *sys.argv[1:]])}`.",
+        written_by("heads.py"),
         "",
         f"At most {args.train_size:,} training texts. Validation data only, on which nothing is trained; each row is the model of "
         "the last epoch. All rows of a table have trained the encoder for as many epochs, so ATT (matched) is the control. The scorer of all rankings is the seed's base model. Percent, mean ± sd "
@@ -187,7 +157,8 @@ def to_markdown(args: HeadArguments) -> str:
         for dataset in args.datasets.split(","):
             rows = {}
             for name in (*CONTROLS, *RECIPES[encoder]):
-                found = [finished(args, dataset, encoder, name, seed) for seed in range(args.seeds)]
+                folders = [cell_folder(args, dataset, encoder, name, seed) for seed in range(args.seeds)]
+                found = [finished(folder, decisive(args, encoder, name)) for folder in folders]
                 if None not in found:
                     rows[name] = found
             if CONTROLS.keys() <= rows.keys():

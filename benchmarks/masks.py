@@ -6,23 +6,20 @@ No test data are read. Finished cells are kept in `--work_dir` and not run again
 stopped; the table holds what is finished.
 """
 
-import json
-import shlex
-import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
 
 from hf_vat.cli import load_classifier, parse_arguments, run
-from hf_vat.data import load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain, mask_importance
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.statistics import frequency_correlation
 from hf_vat.report import Table
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction.running import in_parallel, predicted_right, save_result
+from hf_vat.reproduction.running import RESULT, in_parallel, predicted_right, save_result
 from hf_vat.reproduction.vmask.systems import ENCODERS, Encoder, Recipe, train_system
 
 PAPER = Recipe(layers=1, sample="soft", beta_start=1.0, beta_end=0.01)  # β: the code's, as the paper tells none
@@ -45,23 +42,10 @@ SCORES = ("accuracy", "prob_drop@5", "posthoc_self@2", "posthoc_self@5")
 EXPLAINED = 200  # validation texts
 
 
-@dataclass
-class MaskArguments:
-    data_dir: str = field(default="../shared/data", metadata={"help": "Folder with a folder for each data set."})
-    datasets: str = field(default="trec,sst2", metadata={"help": "Data sets, with commas between them."})
-    encoders: str = field(default="cnn,lstm", metadata={"help": "One or more of cnn, lstm, minilm."})
-    seeds: int = field(default=2, metadata={"help": "Number of seeds."})
-    only: str | None = field(
-        default=None, metadata={"help": "Rows to run, with semicolons between them; all if left out."}
-    )
-    work_dir: str = field(default="runs/masks", metadata={"help": "Folder for finished cells."})
-    output: str = field(default="runs/masks.md", metadata={"help": "Markdown file to write."})
-    bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
-    jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
-
-
 def main():
-    (args,) = parse_arguments((MaskArguments,), __doc__)
+    (args,) = parse_arguments(
+        (StudyArguments,), __doc__, encoders="cnn,lstm", seeds=2, work_dir="runs/masks", output="runs/masks.md"
+    )
     names = args.only.split(";") if args.only else list(ROWS)
     for given, known, option in ((args.encoders.split(","), ENCODERS, "encoders"), (names, ROWS, "only")):
         for name in given:
@@ -73,15 +57,14 @@ def main():
         for seed in range(args.seeds)
         for encoder in args.encoders.split(",")
         for dataset in args.datasets.split(",")
-        if finished(args, dataset, encoder, name, seed) is None
+        if finished(cell_folder(args, dataset, encoder, name, seed), decisive(args, encoder, name)) is None
     ]
     starts = [
         (args, *key) for key in {(task[1], task[2], task[4]): None for task in tasks} if ENCODERS[key[1]].start_epochs
     ]
     in_parallel(start, starts, args.jobs, "starts")
     in_parallel(measure, tasks, args.jobs, "cells")
-    Path(args.output).write_text(to_markdown(args), encoding="utf-8")
-    print(Path(args.output).read_text(encoding="utf-8"))
+    write(args, to_markdown(args))
 
 
 def varied(encoder: str, name: str) -> Encoder:
@@ -92,46 +75,30 @@ def varied(encoder: str, name: str) -> Encoder:
     return replace(usual, recipe=recipe, epochs=int(epochs * usual.epochs), training=training)
 
 
-def decisive(args: MaskArguments, encoder: str, name: str) -> dict:
+def decisive(args: StudyArguments, encoder: str, name: str) -> dict:
     """What must agree before a finished cell is used again."""
-    left_out = ("model",) if ROWS[name][0] == "VMASK" else ("model", "recipe")
-    settings = {key: value for key, value in asdict(varied(encoder, name)).items() if key not in left_out}
-    return settings | {"bf16": args.bf16 and ENCODERS[encoder].pretrained}
+    return varied(encoder, name).decisive(ROWS[name][0]) | {"bf16": args.bf16 and ENCODERS[encoder].pretrained}
 
 
-def cell_folder(args: MaskArguments, dataset: str, encoder: str, name: str, seed: int) -> Path:
-    folder = "".join(character if character.isalnum() else "-" for character in name)
-    return Path(args.work_dir) / f"{dataset}-{encoder}-{seed}" / folder
-
-
-def finished(args: MaskArguments, dataset: str, encoder: str, name: str, seed: int) -> dict | None:
-    path = cell_folder(args, dataset, encoder, name, seed) / "result.json"
-    if not path.is_file():
-        return None
-    result = json.loads(path.read_text(encoding="utf-8"))
-    if result["settings"] != decisive(args, encoder, name):
-        raise InputError(f"{path} was made with other settings; choose another --work_dir.")
-    return result
-
-
-def load(args: MaskArguments, dataset: str):
-    data = load_paper_dataset(dataset, Path(args.data_dir) / dataset)
-    data.pop("test")
-    return data
-
-
-def start(args: MaskArguments, dataset: str, encoder: str, seed: int) -> Path:
+def start(args: StudyArguments, dataset: str, encoder: str, seed: int) -> Path:
     """The fine-tuned model that all rows of a pretrained encoder share."""
     folder = cell_folder(args, dataset, encoder, "start", seed)
     settings = {"training": ENCODERS[encoder].training, "epochs": ENCODERS[encoder].start_epochs}
     return train_system(
-        "start", ENCODERS[encoder], load(args, dataset), dataset, seed, folder / "model", settings, bf16=args.bf16
+        "start",
+        ENCODERS[encoder],
+        load_validation(args, dataset),
+        dataset,
+        seed,
+        folder / "model",
+        settings,
+        bf16=args.bf16,
     )
 
 
-def measure(args: MaskArguments, dataset: str, encoder: str, name: str, seed: int) -> None:
+def measure(args: StudyArguments, dataset: str, encoder: str, name: str, seed: int) -> None:
     """Train one cell, and measure the model of its best epoch on the validation split."""
-    data, settings = load(args, dataset), decisive(args, encoder, name)
+    data, settings = load_validation(args, dataset), decisive(args, encoder, name)
     folder = cell_folder(args, dataset, encoder, name, seed)
     system = ROWS[name][0]
     trained = train_system(
@@ -166,15 +133,15 @@ def measure(args: MaskArguments, dataset: str, encoder: str, name: str, seed: in
             "frequent": float(np.mean([row.importance for row in frequent])),
             "important": float(np.mean([row.importance for row in table.top(10)])),
         }
-    save_result(folder / "result.json", result)
+    save_result(folder / RESULT, result)
 
 
-def to_markdown(args: MaskArguments) -> str:
+def to_markdown(args: StudyArguments) -> str:
     """One table for each encoder and data set, of what is finished."""
     lines = [
         "# How VMASK is trained",
         "",
-        f"Written by `{shlex.join(['python', 'benchmarks/masks.py', *sys.argv[1:]])}`.",
+        written_by("masks.py"),
         "",
         "All training texts, validation data only; of each run the epoch that is best on them, as everywhere here. prob_drop@5 of "
         f"{EXPLAINED} texts by sampled Shapley values (5 orders) under the model itself; posthoc_self of the mask's ranking. "
@@ -185,7 +152,8 @@ def to_markdown(args: MaskArguments) -> str:
         for dataset in args.datasets.split(","):
             rows = []
             for name in ROWS:
-                found = [finished(args, dataset, encoder, name, seed) for seed in range(args.seeds)]
+                folders = [cell_folder(args, dataset, encoder, name, seed) for seed in range(args.seeds)]
+                found = [finished(folder, decisive(args, encoder, name)) for folder in folders]
                 if None not in found:
                     cells = [to_cell([one.get(score) for one in found], 100, 1) for score in SCORES]
                     cells += [to_cell([abs(one["r"]) if "r" in one else None for one in found], 1, 3)]

@@ -1,7 +1,6 @@
 """Cells of the VMASK paper: systems are trained, and their word masks and explanations measured."""
 
 import csv
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -62,11 +61,7 @@ class VMaskCell(Cell):
 
     def decisive(self, settings: CellSettings) -> dict:
         encoder = ENCODERS[self.encoder]
-        settled = asdict(encoder)
-        del settled["model"]  # a function
-        if self.kind not in ("VMASK", "cost"):
-            del settled["recipe"]
-        return shared_settings(settings, settings.bf16 and encoder.pretrained) | settled
+        return shared_settings(settings, settings.bf16 and encoder.pretrained) | encoder.decisive(self.kind)
 
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         encoder = ENCODERS[self.encoder]

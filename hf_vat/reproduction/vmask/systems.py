@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datasets import DatasetDict
@@ -59,6 +59,14 @@ class Encoder:
     @property
     def pretrained(self) -> bool:
         return self.paper == "BERT"
+
+    def decisive(self, kind: str) -> dict:
+        """What must agree before a trained system, or the cost of all, is used again."""
+        settled = asdict(self)
+        del settled["model"]  # a function
+        if kind not in ("VMASK", "cost"):
+            del settled["recipe"]
+        return settled
 
     def system(self, kind: str) -> dict:
         """What makes a system, as model arguments and training arguments."""
