@@ -15,7 +15,7 @@ from .files import local_files, read_file, read_sources
 from .formats import listed
 from .labels import as_text, features_of, find_text_column
 from .papers import load_paper_dataset
-from .splits import encode_sources, sampled
+from .splits import encode_sources, sample, sampled
 from .streaming import FileRows, check_streamed_classes, class_names_of, encoded_rows, stream_encoded
 
 logger = logging.getLogger(__name__)
@@ -97,8 +97,9 @@ def load_texts(
         texts = [as_text(source.origin, number, text, column) or "" for number, text in numbered]
         logger.info("%s of %s: %d texts without labels", split, source.origin, len(texts))
         return texts[: args.max_eval_samples], None
-    splits = encode_sources({"test": source}, args, class_names(model), positions=True)
-    rows = sampled(splits, args)["test"]
+    # As a test split, whichever it is: nothing is held out from it.
+    rows = encode_sources({"test": source}, args, class_names(model), positions=True)["test"]
+    rows = sample(rows, split, args.max_eval_samples, args.split_seed)
     return rows["text"][:], rows["label"][:]
 
 
@@ -160,7 +161,8 @@ def _files(args: DataArguments) -> dict[str, Path]:
 
 def _paper_split(args: DataArguments, model, split: str) -> Dataset:
     rows = load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, args.streaming)[split]
-    return sampled({"test": _with_classes(rows, class_names(model), args.paper_dataset)}, args)["test"]
+    rows = _with_classes(rows, class_names(model), args.paper_dataset)
+    return rows if isinstance(rows, IterableDataset) else sample(rows, split, args.max_eval_samples, args.split_seed)
 
 
 def _with_classes(rows: Dataset | IterableDataset, names: Sequence[str] | None, origin: str):

@@ -82,12 +82,18 @@ def sampled(splits: Mapping[str, Dataset | IterableDataset], args: DataArguments
         if isinstance(rows, IterableDataset):
             continue
         limit = args.max_train_samples if split == "train" else args.max_eval_samples
-        if limit is not None and limit < len(rows):
-            rows = rows.shuffle(seed=args.split_seed).select(range(limit))  # files are often sorted by label
-        results[split], counts = rows, Counter(rows["label"][:])
-        described = ", ".join(f"{name} {counts[label]}" for label, name in enumerate(rows.features["label"].names))
-        logger.info("%s: %d rows (%s)", split, len(rows), described)
+        results[split] = sample(rows, split, limit, args.split_seed)
     return results
+
+
+def sample(rows: Dataset, split: str, limit: int | None, seed: int) -> Dataset:
+    """The rows of a split, or that many of them drawn at random, counted in the log."""
+    if limit is not None and limit < len(rows):
+        rows = rows.shuffle(seed=seed).select(range(limit))  # files are often sorted by label
+    counts = Counter(rows["label"][:])
+    described = ", ".join(f"{name} {counts[label]}" for label, name in enumerate(rows.features["label"].names))
+    logger.info("%s: %d rows (%s)", split, len(rows), described)
+    return rows
 
 
 def _complete_rows(source: Source, text_column: str, args: DataArguments) -> list[Row]:

@@ -307,6 +307,27 @@ def test_help_names_every_data_set_of_the_papers():
 # Texts to explain
 
 
+@pytest.mark.parametrize("source", ["files", "paper"])
+def test_the_texts_of_a_split_are_all_of_its_rows_counted_by_its_name(trec, write, source, caplog):
+    caplog.set_level("INFO", "hf_vat")
+    model = classifier(*PAPER_DATASETS["trec"].label_names)
+    if source == "files":
+        names = PAPER_DATASETS["trec"].label_names
+        files = {
+            f"{split}_file": write(f"own-{split}.csv", [(f"{split}?", names[0])] * 12) for split in ("train", "test")
+        }
+        arguments = {**files, "validation_share": 0.5}
+    else:
+        arguments = trec
+    texts, labels = load_texts(DataArguments(**arguments), model, split="train")
+    assert len(texts) == len(labels) == 12 and texts[0].startswith("train")
+    assert [record.message.partition(" (")[0] for record in caplog.records if " rows (" in record.message][-1:] == [
+        "train: 12 rows"
+    ]
+    assert len(load_texts(DataArguments(**arguments, max_eval_samples=5), model, split="train")[0]) == 5
+    assert load_texts(DataArguments(**arguments), model)[0][0].startswith("test")
+
+
 def test_texts_come_with_the_models_class_ids_or_without(write, tmp_path):
     path = write("test.csv")
     rows = stream_texts(DataArguments(test_file=path, streaming=True, max_eval_samples=3), classifier("good", "bad"))
