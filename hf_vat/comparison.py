@@ -26,7 +26,7 @@ from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
 from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
-from hf_vat.inference import encode_texts, model_name
+from hf_vat.inference import encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table, top_k_curves, write_report
 
@@ -324,7 +324,8 @@ def compare_explainers(
         ks, shares, operator: see [`Faithfulness`].
         random_seeds: number of random rankings.
         confidence: of the bootstrap intervals.
-        batch_size, seed, max_length, progress: see [`explain`].
+        batch_size, seed, max_length: see [`explain`].
+        progress: show one progress bar for all of it, which counts model inputs.
         save_to: a folder that takes the explanations of each method as they are made; the same call goes on from them.
 
     Raises:
@@ -359,62 +360,68 @@ def compare_explainers(
     if rationales is not None:
         rationales = _check_rationales(rationales, encoded)
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
+    inputs = Faithfulness.count_inputs(len(texts), len(calls) + random_seeds, ks, shares)
     for call in calls.values():
         settings = check_settings(**call)
         first = texts[:1] if METHODS[call["method"]].reads else []
         explain(model, tokenizer, first, batch_size=batch_size, seed=seed, max_length=max_length, **call)
-        for text in encoded:
-            METHODS[call["method"]].cost(text, settings)
-    faithfulness = Faithfulness(
-        scorer or model,
-        scorer_tokenizer or tokenizer,
-        texts,
-        labels,
-        seen=[text.seen for text in encoded],
-        ks=ks,
-        shares=shares,
-        operator=operator,
-        batch_size=batch_size,
-        max_length=max_length if scorer is None else None,
-        progress="scorer" if progress else None,
-    )
-    if len(faithfulness.rows) < 2:
-        raise InputError("Only one text has words; intervals and tests need two or more.")
-    baseline = faithfulness.random(range(random_seeds))
-    values = {
-        score: _spread(np.mean([result.values[score] for result in baseline.results], 0), faithfulness.rows, len(texts))
-        for score in baseline.results[0].values
-    }
-    if rationales is not None:
-        all_rationales = rationales
-        # As for faithfulness: words that the model did not see cannot be ranked.
-        rationales = [_seen(flags, text.seen) for flags, text in zip(all_rationales, encoded, strict=True)]
-        values |= _expected_by_chance(rationales, ks, baseline.seeds)
-    seed_means = {score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores}
-    random = MethodResult({"seeds": baseline.seeds}, 0.0, 0, values, seed_means)
-
-    results = {}
-    for name, call in calls.items():
-        made = explain(
-            model,
-            tokenizer,
+        inputs += sum(1 + METHODS[call["method"]].cost(text, settings) for text in encoded)
+    with progress_bar("measuring" if progress else None, inputs) as bar:
+        faithfulness = Faithfulness(
+            scorer or model,
+            scorer_tokenizer or tokenizer,
             texts,
-            gold=labels,
+            labels,
+            seen=[text.seen for text in encoded],
+            ks=ks,
+            shares=shares,
+            operator=operator,
             batch_size=batch_size,
-            seed=seed,
-            max_length=max_length,
-            progress=progress,
-            save_to=None if save_to is None else Path(save_to) / f"{name}.jsonl",
-            **call,
+            max_length=max_length if scorer is None else None,
+            progress=bar,
         )
-        scores = [explanation.scores for explanation in made]
-        measured = faithfulness.measure(scores, name)
-        values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
+        if len(faithfulness.rows) < 2:
+            raise InputError("Only one text has words; intervals and tests need two or more.")
+        baseline = faithfulness.random(range(random_seeds))
+        values = {
+            score: _spread(
+                np.mean([result.values[score] for result in baseline.results], 0), faithfulness.rows, len(texts)
+            )
+            for score in baseline.results[0].values
+        }
         if rationales is not None:
-            seen = [_seen(made_scores, text.seen) for made_scores, text in zip(scores, encoded, strict=True)]
-            values |= _against_rationales(seen, rationales, ks)
-        seconds = float(np.mean([explanation.seconds for explanation in made]))
-        results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
+            all_rationales = rationales
+            # As for faithfulness: words that the model did not see cannot be ranked.
+            rationales = [_seen(flags, text.seen) for flags, text in zip(all_rationales, encoded, strict=True)]
+            values |= _expected_by_chance(rationales, ks, baseline.seeds)
+        seed_means = {
+            score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores
+        }
+        random = MethodResult({"seeds": baseline.seeds}, 0.0, 0, values, seed_means)
+
+        results = {}
+        for name, call in calls.items():
+            made = explain(
+                model,
+                tokenizer,
+                texts,
+                gold=labels,
+                batch_size=batch_size,
+                seed=seed,
+                max_length=max_length,
+                progress=bar,
+                save_to=None if save_to is None else Path(save_to) / f"{name}.jsonl",
+                **call,
+            )
+            scores = [explanation.scores for explanation in made]
+            measured = faithfulness.measure(scores, name)
+            values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
+            if rationales is not None:
+                seen = [_seen(made_scores, text.seen) for made_scores, text in zip(scores, encoded, strict=True)]
+                values |= _against_rationales(seen, rationales, ks)
+            seconds = float(np.mean([explanation.seconds for explanation in made]))
+            results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
+        bar.update(bar.total - bar.n)  # texts without words
     results[RANDOM] = random
     setup = {
         "model": model_name(model),

@@ -5,9 +5,10 @@ is given (see [`absent`]).
 """
 
 import operator
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -182,6 +183,15 @@ def class_probabilities(model, output) -> np.ndarray:
     return probabilities
 
 
-def progress_bar(label: str | None, total: int) -> tqdm:
-    """A progress bar with the time left, hidden without a label."""
-    return tqdm(total=total, desc=label, unit="input", disable=label is None)
+def progress_bar(label: str | tqdm | None, total: int) -> AbstractContextManager[tqdm]:
+    """A progress bar with the time left, hidden without a label. Where nobody sees it move, it is written
+    once a minute.
+
+    Args:
+        label: what is done; or the open bar of a job that this is a part of, which is then moved and not closed.
+        total: model inputs, or whatever is counted.
+    """
+    if isinstance(label, tqdm):
+        return nullcontext(label)
+    seconds = 0.1 if sys.stderr.isatty() else 60
+    return tqdm(total=total, desc=label, unit="input", disable=label is None, mininterval=seconds)

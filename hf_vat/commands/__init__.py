@@ -1,6 +1,7 @@
 """The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `reproduce`; the example scripts call the same code."""
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 from hf_vat.cli import run
@@ -23,7 +24,8 @@ def main() -> None:
         if name in ("--help", "-h"):
             print(usage)
             return
-        print(f"{usage}\n\nerror: there is no command {name!r}", file=sys.stderr)
+        nearest = "".join(f"; did you mean {found}?" for found in get_close_matches(name, COMMANDS, 1))
+        print(f"{usage}\n\nerror: there is no command {name!r}{nearest}", file=sys.stderr)
         sys.exit(2)
     sys.argv = [f"hf-vat {name}", *sys.argv[2:]]
     run(import_module(f"hf_vat.commands.{name}").main)

@@ -11,12 +11,13 @@ default the model scores itself. After an interruption the same command goes on 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
+from hf_vat.options import refuse_without_effect, settings_of
 
 
 @dataclass
@@ -46,10 +47,14 @@ class EvaluateArguments:
     output_dir: str | None = field(default=None, metadata={"help": "Write page, curves, JSON and CSV to this folder."})
 
 
+ARGUMENTS = (EvaluateArguments, DataArguments)
+
+
 def main():
-    args, data_args = parse_arguments((EvaluateArguments, DataArguments), __doc__)
+    args, data_args = parse_arguments(ARGUMENTS, __doc__)
     if not is_main_process():
         return
+    refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args))
     methods = method_settings(args.methods, args.settings)
     folder = args.output_dir and output_folder("--output_dir", args.output_dir)
     if folder:

@@ -18,13 +18,22 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from hf_vat.cli import in_colour, is_main_process, load_classifier, method_settings, output_file, parse_arguments
+from hf_vat.cli import (
+    given_options,
+    in_colour,
+    is_main_process,
+    load_classifier,
+    method_settings,
+    output_file,
+    parse_arguments,
+)
 from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name
+from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import write_report
 
 logger = logging.getLogger(__name__)
@@ -51,8 +60,11 @@ class ExplainArguments:
     )
 
 
+ARGUMENTS = (ExplainArguments, DataArguments)
+
+
 def main():
-    args, data_args = parse_arguments((ExplainArguments, DataArguments), __doc__)
+    args, data_args = parse_arguments(ARGUMENTS, __doc__)
     if not is_main_process():
         return
     if bool(args.text) == (data_args != DataArguments()):
@@ -66,6 +78,7 @@ def main():
             "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "
             "a line of JSON each, with --save_to alone."
         )
+    refuse_without_effect("explain", given_options(ARGUMENTS), settings_of(args, data_args))
     prefix = f"{args.method}."
     given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
     [settings] = method_settings([args.method], given).values()

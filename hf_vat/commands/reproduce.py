@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hf_vat.cli import is_main_process, output_folder, parse_arguments
+from hf_vat.cli import given_options, is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
+from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.reproduction import DATASETS, CellSettings, run_cells, vat, vmask
 
 
@@ -59,6 +60,9 @@ class ReproduceArguments:
     jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 
 
+ARGUMENTS = (ReproduceArguments,)
+
+
 def main():
     argv = sys.argv[1:]
     name = argv.pop(0) if argv and not argv[0].startswith("-") else None
@@ -66,9 +70,10 @@ def main():
         raise InputError(
             f"The paper is {name!r}; it must be one of {', '.join(PAPERS)}, as in: hf-vat reproduce vat --table 2."
         )
-    (args,) = parse_arguments((ReproduceArguments,), __doc__, argv)
+    (args,) = parse_arguments(ARGUMENTS, __doc__, argv)
     if not is_main_process():
         return
+    refuse_without_effect("reproduce", given_options(ARGUMENTS, argv), settings_of(args))
     paper = PAPERS[name]
     by_default = ",".join(str(number) for number in paper.tables if (name, number) != ("vat", 5))
     tables = [int(number) for number in _listed("table", args.table or by_default, map(str, paper.tables))]

@@ -32,15 +32,18 @@ The folder holds a model card, README.md, for which the faithfulness of the mode
 README.md that someone has edited is kept.
 """
 
-from hf_vat.cli import parse_arguments
+from hf_vat.cli import given_options, output_folder, parse_arguments
 from hf_vat.data import DataArguments
 from hf_vat.hub import CardArguments, ModelCardCallback
+from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+
+ARGUMENTS = (ModelArguments, DataArguments, VATTrainingArguments, CardArguments)
 
 
 def main():
     model_args, data_args, training_args, card_args = parse_arguments(
-        (ModelArguments, DataArguments, VATTrainingArguments, CardArguments),
+        ARGUMENTS,
         __doc__,
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -53,8 +56,10 @@ def main():
         save_total_limit=2,
         report_to="none",
     )
+    given = given_options(ARGUMENTS)
+    refuse_without_effect("train", given, settings_of(model_args, data_args, training_args, card_args))
     card = ModelCardCallback(card_args.card_texts, card_args.card_examples)
-    trainer = train_classifier(model_args, data_args, training_args, callbacks=[card])
+    output_folder("--output_dir", training_args.output_dir)
+    trainer = train_classifier(model_args, data_args, training_args, callbacks=[card], given=given)
     if trainer.is_world_process_zero():
-        results = {name: value for name, value in trainer.state.log_history[-1].items() if "accuracy" in name}
-        print(f"Saved in {training_args.output_dir}; {results or 'no test data'}")
+        print(f"Saved in {training_args.output_dir}")

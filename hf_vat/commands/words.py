@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_vat.cli import is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import METHODS, GlobalImportance, WordImportance, explain, mask_importance, word_importance
 from hf_vat.explanations.global_importance import AGGREGATES
 from hf_vat.faithfulness.statistics import frequency_correlation
+from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import frequency_scatter, table, word_bars, word_cloud
 from hf_vat.report.terminal import clean
 
@@ -51,10 +52,14 @@ class WordsArguments:
     output_dir: str | None = field(default=None, metadata={"help": "Write table and pictures to this folder."})
 
 
+ARGUMENTS = (WordsArguments, DataArguments)
+
+
 def main():
-    args, data_args = parse_arguments((WordsArguments, DataArguments), __doc__)
+    args, data_args = parse_arguments(ARGUMENTS, __doc__)
     if not is_main_process():
         return
+    refuse_without_effect("words", given_options(ARGUMENTS), settings_of(args, data_args))
     for name in ("min_count", "top"):
         if getattr(args, name) < 1:
             raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
@@ -75,10 +80,6 @@ def main():
 
 def _importance(args: WordsArguments, model, tokenizer, texts: Sequence[str], folder: Path | None) -> GlobalImportance:
     if args.method == "mask":
-        if args.settings or args.aggregate != WordsArguments.aggregate:
-            raise InputError(
-                "--settings and --aggregate are for methods that explain each text; leave them out with the mask."
-            )
         return mask_importance(model, tokenizer, texts, min_count=args.min_count)
     prefix = f"{args.method}."
     [settings] = method_settings([args.method], [prefix + one.removeprefix(prefix) for one in args.settings]).values()

@@ -40,7 +40,7 @@ def explain(
     seed: int = 0,
     gold: Sequence[int] | None = None,
     max_length: int | None = None,
-    progress: bool = False,
+    progress: bool | tqdm = False,
     save_to: str | PathLike | Store | None = None,
     **settings,
 ) -> list[Explanation]:
@@ -90,7 +90,7 @@ def explain(
             text alone.
         gold: the true class id of each text, to be shown beside the prediction.
         max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
-        progress: show a progress bar.
+        progress: show a progress bar; or move the open bar of a job that this is a part of, by one for each model input.
         save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
             goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations). Or a
             [`Store`](hf_vat.explanations.store.Store) that takes the explanations of several calls.
@@ -123,7 +123,7 @@ def explain(
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
     store, explanations, windows = None, [], _windows(costs)
-    with progress_bar(method if progress else None, sum(costs)) as bar:
+    with progress_bar(method if progress is True else progress or None, sum(costs)) as bar:
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import encode_texts, model_name, predict_probabilities, progress_bar, whole_number
@@ -109,7 +110,8 @@ class Faithfulness:
         batch_size: the largest batch that the scorer is given.
         max_length: tokens that the scorer reads; as many as it can, if not given.
         scorer_name: name in the results; the model's own, if not given.
-        progress: label of the progress bars; none is shown if it is not given.
+        progress: label of a progress bar for each measurement; or the open bar of a job that they are parts of, which each
+            moves by one for each model input, see [`Faithfulness.count_inputs`]. None is shown if it is not given.
 
     Attributes:
         rows: positions in `texts` of the texts that are scored. A text without candidates is skipped and counted in
@@ -137,7 +139,7 @@ class Faithfulness:
         batch_size: int = 32,
         max_length: int | None = None,
         scorer_name: str | None = None,
-        progress: str | None = None,
+        progress: str | tqdm | None = None,
     ):
         texts = check_texts(texts)
         _check_inputs(scorer, texts, labels, shares)
@@ -198,6 +200,11 @@ class Faithfulness:
                 raise InputError(f"Text {row}: {error}") from None
             n_tied += len(candidates) > 1 and len({float(scores[row][position]) for position in candidates}) == 1
         return self._measure(rankings, explainer, n_tied)
+
+    @staticmethod
+    def count_inputs(texts: int, measurements: int, ks: Sequence[int] = (5,), shares: Sequence[float] = ()) -> int:
+        """The model inputs of a scorer that reads so many texts and measures so many rankings of their words."""
+        return texts * (1 + measurements * 2 * (len(ks) + len(shares)))
 
     def random(self, seeds: Iterable[int] = range(5)) -> RandomBaseline:
         """Measure random rankings of the same candidates, one set for each seed; see [`random_ranking`].
@@ -274,7 +281,7 @@ class Faithfulness:
             kept: from such an order to S boolean rows: which of these words stay. All other words go.
         """
         probabilities, inputs = [], []
-        with progress_bar(self.progress, len(rankings)) as bar:
+        with progress_bar(self.progress, len(rankings) * len(kept(rankings[0]))) as bar:
             for row, ranking in zip(self.rows, rankings, strict=True):
                 flags = kept(ranking)
                 words = np.zeros((len(flags), len(self._encoded[row].words)), dtype=bool)
@@ -283,7 +290,7 @@ class Faithfulness:
                 if len(inputs) >= _WINDOW or row == self.rows[-1]:
                     found = predict_probabilities(self.scorer, self.tokenizer, inputs, self.batch_size)
                     probabilities.append(found.reshape(-1, len(flags), found.shape[1]))
-                    bar.update(len(probabilities[-1]))
+                    bar.update(len(inputs))
                     inputs = []
         return np.concatenate(probabilities)
 

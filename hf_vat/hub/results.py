@@ -10,6 +10,7 @@ from ..errors import MissingExtra, import_extra
 from ..explanations import Explanation, explain
 from ..faithfulness import DEFINITIONS, Faithfulness
 from ..faithfulness.statistics import Comparison, bootstrap_interval, paired_bootstrap
+from ..inference import progress_bar
 
 CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
 RANDOM = "random"
@@ -122,26 +123,31 @@ def measure(
     labelled = [row for row, label in enumerate(labels) if label >= 0]
     drawn = [labelled[place] for place in np.random.default_rng(seed).permutation(len(labelled))[:limit]]
     texts, labels = [texts[row] for row in drawn], [int(labels[row]) for row in drawn]
-    explanations = {
-        method: explain(model, tokenizer, texts, method, batch_size=batch_size, gold=labels, progress=progress)
-        for method in own_methods(model.config)
-    }
-    first = next(iter(explanations.values()))
-    faithfulness = Faithfulness(
-        model,
-        tokenizer,
-        texts,
-        labels,
-        seen=[explanation.seen for explanation in first],
-        ks=(K,),
-        batch_size=batch_size,
-        progress="model card" if progress else None,
-    )
-    values = {
-        method: faithfulness.measure([explanation.scores for explanation in own], method).values
-        for method, own in explanations.items()
-    }
-    by_seed = [result.values for result in faithfulness.random(RANDOM_SEEDS).results]
+    methods, ks = own_methods(model.config), (K,)
+    total = len(texts) * sum(2 if method == "gradient" else 1 for method in methods)
+    total += Faithfulness.count_inputs(len(texts), len(methods) + len(RANDOM_SEEDS), ks)
+    with progress_bar("model card" if progress else None, total) as bar:
+        explanations = {
+            method: explain(model, tokenizer, texts, method, batch_size=batch_size, gold=labels, progress=bar)
+            for method in methods
+        }
+        first = next(iter(explanations.values()))
+        faithfulness = Faithfulness(
+            model,
+            tokenizer,
+            texts,
+            labels,
+            seen=[explanation.seen for explanation in first],
+            ks=ks,
+            batch_size=batch_size,
+            progress=bar,
+        )
+        values = {
+            method: faithfulness.measure([explanation.scores for explanation in own], method).values
+            for method, own in explanations.items()
+        }
+        by_seed = [result.values for result in faithfulness.random(RANDOM_SEEDS).results]
+        bar.update(bar.total - bar.n)  # texts without words
     values[RANDOM] = {score: np.mean([own[score] for own in by_seed], 0) for score in by_seed[0]}
     correct = faithfulness.full.argmax(-1) == faithfulness.labels
     drop = f"prob_drop@{K}"

@@ -3,8 +3,8 @@
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +12,16 @@ import numpy as np
 import torch
 from datasets import Dataset, DatasetDict, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    DataCollatorWithPadding,
+    EvalPrediction,
+    PrinterCallback,
+    TrainerCallback,
+    set_seed,
+)
+from transformers.trainer import DEFAULT_PROGRESS_CALLBACK
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..data import (
@@ -38,7 +47,9 @@ from ..models import (
     WordEncoderConfig,
 )
 from ..models.words import maximum_length
+from ..options import OF_MODEL, refuse_non_finite, refuse_without_effect, settings_of
 from .arguments import VATTrainingArguments
+from .progress import EpochLines
 from .trainer import VATTrainer
 
 logger = logging.getLogger(__name__)
@@ -72,22 +83,23 @@ _MINIMA = {
     "attention_probe_size": 1,
     "mask_beta_step_epochs": 1,
     "min_count": 1,
+    "extra_words": 0,
+    "embedding_size": 1,
+    "encoder_size": 1,
+    "word_dropout": 0,
+    "save_total_limit": 1,
+    "logging_steps": 0,
+    "eval_steps": 0,
+    "save_steps": 0,
+    "eval_delay": 0,
 }
 
 
-# Model arguments that some word masks have, and with which mask_type.
-_MASK_ARGUMENTS = {
-    "mask_beta": ("vmask", "iba"),
-    "mask_layers": ("vmask", "l2x", "iba"),
-    "mask_hidden_size": ("vmask", "l2x", "iba"),
-    "mask_temperature": ("vmask", "l2x"),
-    "mask_reduction": ("vmask", "iba"),
-    "mask_k": ("l2x",),
-    "mask_sample": ("vmask",),
-    "mask_site": ("vmask", "l2x", "iba"),
-    "mask_normalization": ("l2x",),
-    "freeze_embeddings": ("vmask", "l2x", "iba", "none"),
-}
+# Model arguments that go to the configuration of a word mask.
+_MASK_ARGUMENTS = (
+    *("mask_beta", "mask_layers", "mask_hidden_size", "mask_temperature", "mask_reduction", "mask_k", "mask_sample"),
+    *("mask_site", "mask_normalization", "freeze_embeddings"),
+)
 
 
 @dataclass
@@ -225,6 +237,7 @@ class ModelArguments:
         if self.mask_type is None:
             self.pooling = self.pooling or "attention"
             self.bottleneck = self.bottleneck or "gaussian"
+        if self.mask_type is None and self.bottleneck == "gaussian":
             self.heads, self.kl_reduction = self.heads or "separate", self.kl_reduction or "mean"
             self.prior, self.beta = self.prior or "standard", 0.1 if self.beta is None else self.beta
 
@@ -235,23 +248,33 @@ def train_classifier(
     args: VATTrainingArguments,
     data: DatasetDict | None = None,
     callbacks: Sequence[TrainerCallback] = (),
+    given: Collection[str] | None = None,
 ) -> VATTrainer:
     """Fine-tune a classifier, test it and save it into `args.output_dir`.
 
-    The folder then holds the model and its tokenizer (loadable through the Auto classes), checkpoints, the log
-    (`trainer_state.json`), the metrics (`all_results.json`) and the settings (`run.json`).
+    Each epoch prints a line; see [`~hf_vat.training.progress.EpochLines`]. The folder then holds the model and its tokenizer
+    (loadable through the Auto classes), checkpoints, the log (`training_log.jsonl`, `trainer_state.json`), the metrics (`all_results.json`) and the settings (`run.json`).
 
     Args:
         data: splits with columns `text` and `label`, if they are loaded already; `data_args` then only describes them.
         callbacks: for the trainer. With a [`~hf_vat.hub.ModelCardCallback`] among them the folder also holds the model
             card, `README.md`, which measures the explanations; so it does after a push.
+        given: names of the settings that were asked for, each of which must have an effect. By default the model's that
+            differ from their defaults; those of `args` are not among these, as one may serve several models.
 
     Raises:
         InputError: if settings, data or output folder cannot be used.
     """
-    _check_settings(model_args, args)
+    _check_settings(model_args, data_args, args)
+    if given is None:
+        given = [
+            field.name for field in fields(model_args) if getattr(model_args, field.name) not in (None, field.default)
+        ]
     if data_args.streaming:
         _check_streaming(model_args, args)
+    settings = settings_of(model_args, data_args, args)
+    given = [name for name in given if name in settings]
+    refuse_without_effect("train", given, settings)
     checkpoint = claim_output_dir(model_args, data_args, args)
     set_seed(args.seed)
     with args.main_process_first(desc="preparing the run"):
@@ -259,10 +282,14 @@ def train_classifier(
             data = load_text_classification(data_args)
         _check_splits(data, args, data_args.streaming)
         tokenizer, model = load_model(model_args, data["train"], args.seed)
+        of_model = {name: getattr(model.config, name, None) for name in OF_MODEL}
+        refuse_without_effect("train", given, settings | of_model)
 
         def encode(rows: dict) -> dict:
             return tokenizer(rows["text"], truncation=True, max_length=tokenizer.model_max_length)
 
+        sizes = [len(rows) for rows in data.values() if not isinstance(rows, IterableDataset)]
+        logger.info("Tokenizing %s texts", f"{sum(sizes):,}")
         encoded = {}
         for split, rows in data.items():
             if isinstance(rows, IterableDataset):
@@ -284,6 +311,9 @@ def train_classifier(
         compute_metrics=accuracy,
         callbacks=[*callbacks, *([] if cards else [card])],
     )
+    for shown in (PrinterCallback, DEFAULT_PROGRESS_CALLBACK):
+        trainer.remove_callback(shown)
+    trainer.add_callback(EpochLines(trainer))
     if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
         settings = _settings(model_args, data_args, args)
         (Path(args.output_dir) / RUN_NAME).write_text(json.dumps(settings, indent=2, ensure_ascii=False), "utf-8")
@@ -471,19 +501,17 @@ def _settings(model_args: ModelArguments, data_args: DataArguments, args: VATTra
     return json.loads(json.dumps(settings))
 
 
-def _check_settings(model_args: ModelArguments, args: VATTrainingArguments) -> None:
+def _check_settings(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> None:
     """Refuse what torch and transformers refuse only after the run has begun, or not at all."""
+    refuse_non_finite(model_args, data_args, args)
     for name, minimum in _MINIMA.items():
         value = getattr(model_args if hasattr(model_args, name) else args, name)
-        if value is not None and not value >= minimum:  # this way round, so that NaN is refused
+        if value is not None and value < minimum:
             raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
-    for name, mask_types in _MASK_ARGUMENTS.items():
-        value, mask_type = getattr(model_args, name), model_args.mask_type
-        if value is not None and mask_type not in mask_types:
-            raise InputError(
-                f"--{name} is {value}, which is for --mask_type {' or '.join(mask_types)}, but "
-                f"{'none is given' if mask_type is None else f'that is {mask_type}'}; leave it out, or change --mask_type."
-            )
+    if args.max_steps != -1 and args.max_steps < 1:
+        raise InputError(
+            f"--max_steps is {args.max_steps}; it must be at least 1, or left out to train for --num_train_epochs."
+        )
     if not 0 <= args.label_smoothing_factor < 1:
         raise InputError(
             f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."

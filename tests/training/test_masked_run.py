@@ -70,7 +70,8 @@ def arguments(base, files, tmp_path):
             "report_to": "none",
             "disable_tqdm": True,
         }
-        model = {"model_name_or_path": str(base), "max_length": 16} | (model or {})
+        start = {} if model and "word_encoder" in model else {"model_name_or_path": str(base)}
+        model = start | {"max_length": 16} | (model or {})
         return (
             ModelArguments(**model),
             DataArguments(**files),

@@ -70,8 +70,9 @@ def arguments(base, files, tmp_path):
             "report_to": "none",
             "disable_tqdm": True,
         }
+        start = {} if model and "word_encoder" in model else {"model_name_or_path": str(base)}
         return (
-            ModelArguments(**({"model_name_or_path": str(base), "max_length": 16} | (model or {}))),
+            ModelArguments(**(start | {"max_length": 16} | (model or {}))),
             DataArguments(**(files | (data or {}))),
             VATTrainingArguments(str(tmp_path / folder), **(defaults | training)),
         )

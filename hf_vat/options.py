@@ -1,0 +1,259 @@
+"""Which option of a command needs which other before it has an effect: one table, and the check that reads it."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import NamedTuple
+
+from .errors import InputError
+from .explanations import METHODS
+
+# Settings that a model's checkpoint may decide, so that "not given" is not known before it is loaded.
+OF_MODEL = ("pooling", "bottleneck", "mask_layers", "mask_normalization")
+
+
+class Need(NamedTuple):
+    """What an option needs before it has an effect.
+
+    Attributes:
+        setting: the other setting; None if there is nothing that could be set here.
+        told: what it must be.
+        met: whether it is, by all settings of the command.
+    """
+
+    setting: str | None
+    told: str
+    met: Callable[[Mapping[str, object]], bool]
+
+
+def _one_of(setting: str, *values) -> Need:
+    return Need(setting, f"--{setting} {' or '.join(values)}", lambda settings: settings[setting] in values)
+
+
+def _other_than(setting: str, value: str) -> Need:
+    return Need(setting, f"another --{setting} than {value}", lambda settings: settings[setting] != value)
+
+
+def _given(setting: str) -> Need:
+    """The setting is given, and not as 0 or False, which leave out what it is about."""
+    return Need(setting, f"--{setting}", lambda settings: bool(settings[setting]))
+
+
+def _without(setting: str) -> Need:
+    return Need(setting, f"commands without --{setting}", lambda settings: settings[setting] is None)
+
+
+def _without_other_split(split: str, *files: str) -> list[Need]:
+    """A file is read if its split is asked for, or if none is and no file comes before it."""
+
+    def met(settings: Mapping, file: str) -> bool:
+        asked = settings.get("split")
+        return asked == split or (asked is None and not settings[file])
+
+    return [Need(file, f"commands without --{file}", lambda settings, file=file: met(settings, file)) for file in files]
+
+
+def _holds_text(settings: Mapping) -> bool:
+    files = [settings[f"{split}_file"] for split in ("train", "validation", "test") if settings[f"{split}_file"]]
+    name = settings["dataset_name"]
+    return any(Path(file).suffix != ".parquet" for file in files) or (name is not None and Path(name).is_dir())
+
+
+def _encoders_of(settings: Mapping) -> list[str]:
+    added = [one.split("/")[1] for one in (settings["add"] or "").split(",") if one.count("/") > 1]
+    return [*settings["encoders"].split(","), *added]
+
+
+def _draws_rows(settings: Mapping) -> bool:
+    sampled = settings["max_train_samples"] or settings["max_eval_samples"]
+    held_out = settings["validation_share"] and not settings["validation_file"] and not settings["streaming"]
+    return bool(settings["paper_dataset"] or sampled or held_out)
+
+
+_WORD_ENCODERS = ("lstm", "cnn")
+_VAT, _WORDS = _one_of("bottleneck", "gaussian"), _given("word_encoder")
+_DRAWING = [name for name, method in METHODS.items() if method.draws]
+_EVALUATION = Need(
+    "eval_strategy", "--eval_strategy steps or epoch", lambda settings: settings["eval_strategy"] != "no"
+)
+_SAVING = Need(
+    "save_strategy", "--save_strategy steps, epoch or best", lambda settings: settings["save_strategy"] != "no"
+)
+_BEST = Need(
+    "load_best_model_at_end",
+    "--load_best_model_at_end, --save_strategy best or a schedule that follows a metric",
+    lambda settings: (
+        settings["load_best_model_at_end"]
+        or settings["save_strategy"] == "best"
+        or settings["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
+    ),
+)
+_TEXT_FILE = Need("dataset_name", "local files other than .parquet", _holds_text)
+_TRAINING_ALONE = Need(
+    None, "hf-vat train; here --max_eval_samples says how many rows are read", lambda settings: False
+)
+_READ = {
+    "encoding": [_TEXT_FILE],
+    "max_train_samples": [_TRAINING_ALONE],
+    "validation_share": [_TRAINING_ALONE],
+    "split_seed": [
+        Need(
+            "max_eval_samples",
+            "--max_eval_samples or --paper_dataset",
+            lambda settings: bool(settings["max_eval_samples"] or settings["paper_dataset"]),
+        )
+    ],
+    "train_file": _without_other_split("train", "validation_file", "test_file"),
+    "validation_file": _without_other_split("validation", "test_file"),
+    "test_file": [Need("split", "--split test", lambda settings: settings.get("split") in (None, "test"))],
+}
+
+# Command: option: what it needs. An option that is not here always has an effect.
+NEEDS: dict[str, dict[str, Sequence[Need]]] = {
+    "train": {
+        "model_name_or_path": [_without("word_encoder")],
+        "model_revision": [
+            _without("word_encoder"),
+            Need(
+                "model_name_or_path",
+                "checkpoints on the Hub",
+                lambda settings: not Path(settings["model_name_or_path"]).is_dir(),
+            ),
+        ],
+        **dict.fromkeys(("heads", "beta", "kl_reduction", "prior", "predict_from"), (_VAT,)),
+        **dict.fromkeys(("start_epochs", "compress_epochs", "learn_epochs"), (_VAT,)),
+        "start": [_VAT, _given("start_epochs")],
+        "attention_probe_size": [_one_of("pooling", "attention")],
+        **dict.fromkeys(("word_preset", "min_count", "vectors", "encoder_size", "word_dropout"), (_WORDS,)),
+        "extra_words": [_WORDS, _given("vectors")],
+        "embedding_size": [_WORDS, _without("vectors")],
+        "bidirectional": [_one_of("word_encoder", "lstm")],
+        "mask_beta": [_one_of("mask_type", "vmask", "iba"), _without("mask_beta_start")],
+        "mask_layers": [_one_of("mask_type", "vmask", "l2x", "iba")],
+        "mask_hidden_size": [
+            _one_of("mask_type", "vmask", "l2x", "iba"),
+            Need("mask_layers", "--mask_layers 2", lambda settings: settings["mask_layers"] == 2),
+        ],
+        "mask_temperature": [
+            _one_of("mask_type", "vmask", "l2x"),
+            Need(
+                "mask_normalization",
+                "--mask_type vmask or --mask_normalization concrete_topk",
+                lambda settings: settings["mask_type"] == "vmask" or settings["mask_normalization"] == "concrete_topk",
+            ),
+        ],
+        "mask_reduction": [_one_of("mask_type", "vmask", "iba")],
+        "mask_k": [_one_of("mask_type", "l2x"), _one_of("mask_normalization", "concrete_topk")],
+        "mask_sample": [_one_of("mask_type", "vmask")],
+        "mask_site": [_one_of("mask_type", "vmask", "l2x", "iba")],
+        "mask_normalization": [_one_of("mask_type", "l2x")],
+        "freeze_embeddings": [_one_of("mask_type", "vmask", "l2x", "iba", "none")],
+        "num_train_epochs": [
+            Need(
+                "max_steps",
+                "commands without --max_steps, or with --streaming",
+                lambda settings: settings["max_steps"] <= 0 or settings["streaming"],
+            )
+        ],
+        "logging_steps": [_one_of("logging_strategy", "steps")],
+        "eval_steps": [_one_of("eval_strategy", "steps")],
+        "save_steps": [_one_of("save_strategy", "steps")],
+        "eval_delay": [_EVALUATION],
+        **dict.fromkeys(("save_total_limit", "save_only_model"), (_SAVING,)),
+        **dict.fromkeys(("metric_for_best_model", "greater_is_better"), (_BEST,)),
+        **dict.fromkeys(("run_name", "project"), (_given("report_to"),)),
+        **dict.fromkeys(
+            ("dataloader_prefetch_factor", "dataloader_persistent_workers"), (_given("dataloader_num_workers"),)
+        ),
+        "activation_checkpointing_kwargs": [_given("activation_checkpointing")],
+        "gradient_checkpointing_kwargs": [_given("gradient_checkpointing")],
+        **dict.fromkeys(
+            ("hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision"),
+            (_given("push_to_hub"),),
+        ),
+        "encoding": [_TEXT_FILE],
+        "validation_share": [_without("validation_file")],
+        "split_seed": [
+            Need(
+                "max_train_samples",
+                "rows that are drawn: held out for validation, or by --max_train_samples",
+                _draws_rows,
+            )
+        ],
+        "card_examples": [_given("card_texts")],
+    },
+    "explain": {**_READ, "seed": [_one_of("method", *_DRAWING)]},
+    "words": {
+        **_READ,
+        "seed": [_one_of("method", *_DRAWING)],
+        **dict.fromkeys(("settings", "aggregate", "batch_size"), (_other_than("method", "mask"),)),
+    },
+    "evaluate": {
+        **_READ,
+        "seed": [
+            Need(
+                "methods",
+                f"--methods with one of {', '.join(_DRAWING)}",
+                lambda settings: any(name in _DRAWING for name in settings["methods"]),
+            )
+        ],
+    },
+    "reproduce": {
+        "bf16": [
+            Need(
+                "encoders",
+                "pretrained encoders, as word encoders stay in float32",
+                lambda settings: any(word not in _WORD_ENCODERS for word in _encoders_of(settings)),
+            )
+        ]
+    },
+}
+
+
+def settings_of(*arguments) -> dict[str, object]:
+    """All settings of a command by name, from its dataclasses."""
+    return {name: value for of_one in arguments for name, value in vars(of_one).items()}
+
+
+def refuse_without_effect(command: str, given: Collection[str], settings: Mapping[str, object]) -> None:
+    """Refuse options that were given and would be ignored.
+
+    Args:
+        command: a key of `NEEDS`.
+        given: names of the options that were given.
+        settings: all settings; what the model decides may be None, and is then not looked at.
+
+    Raises:
+        InputError: naming the option, its value and what it needs.
+    """
+    for name in given:
+        for need in NEEDS[command].get(name, ()):
+            found = settings.get(need.setting)
+            if (need.setting in OF_MODEL and found is None) or need.met(settings):
+                continue
+            but, change = "", ""
+            if need.setting is not None:
+                but = ", but none is given" if found in (None, False, []) else f", but that is {_told(found)}"
+                change = f", or change --{need.setting}"
+            raise InputError(
+                f"--{name} is {_told(settings[name])}, which is for {need.told}{but}; leave it out{change}."
+            )
+
+
+def _told(value) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(getattr(value, "value", value))
+
+
+def refuse_non_finite(*arguments) -> None:
+    """Refuse infinity and NaN in any field of dataclasses of arguments.
+
+    Raises:
+        InputError: naming the first.
+    """
+    for of_one in arguments:
+        for field in fields(of_one):
+            value = getattr(of_one, field.name)
+            for number in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(number, float) and not math.isfinite(number):
+                    raise InputError(f"--{field.name} is {number}; it must be a finite number.")
