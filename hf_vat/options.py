@@ -1,7 +1,7 @@
 """Which option of a command needs which other before it has an effect: one table, and the check that reads it."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -44,14 +44,15 @@ def _without(setting: str) -> Need:
     return Need(setting, f"commands without --{setting}", lambda settings: settings[setting] is None)
 
 
-def _without_other_split(split: str, *files: str) -> list[Need]:
-    """A file is read if its split is asked for, or if none is and no file comes before it."""
+def _never(told: str) -> Need:
+    return Need(None, told, lambda settings: False)
 
-    def met(settings: Mapping, file: str) -> bool:
-        asked = settings.get("split")
-        return asked == split or (asked is None and not settings[file])
 
-    return [Need(file, f"commands without --{file}", lambda settings, file=file: met(settings, file)) for file in files]
+def _unless_read(file: str) -> Need:
+    """A file is not read beside one that comes first, unless its split is asked for."""
+    return Need(
+        file, f"commands without --{file}", lambda settings: not settings[file] or settings.get("split") is not None
+    )
 
 
 def _holds_text(settings: Mapping) -> bool:
@@ -90,13 +91,10 @@ _BEST = Need(
     ),
 )
 _TEXT_FILE = Need("dataset_name", "local files other than .parquet", _holds_text)
-_TRAINING_ALONE = Need(
-    None, "hf-vat train; here --max_eval_samples says how many rows are read", lambda settings: False
-)
 _READ = {
     "encoding": [_TEXT_FILE],
-    "max_train_samples": [_TRAINING_ALONE],
-    "validation_share": [_TRAINING_ALONE],
+    "max_train_samples": [_never("hf-vat train; here --max_eval_samples says how many rows are read")],
+    "validation_share": [_never("hf-vat train, as nothing is held out here")],
     "split_seed": [
         Need(
             "max_eval_samples",
@@ -104,13 +102,12 @@ _READ = {
             lambda settings: bool(settings["max_eval_samples"] or settings["paper_dataset"]),
         )
     ],
-    "train_file": _without_other_split("train", "validation_file", "test_file"),
-    "validation_file": _without_other_split("validation", "test_file"),
-    "test_file": [Need("split", "--split test", lambda settings: settings.get("split") in (None, "test"))],
+    "train_file": [_unless_read("test_file")],
+    "validation_file": [_unless_read("train_file"), _unless_read("test_file")],
 }
 
 # Command: option: what it needs. An option that is not here always has an effect.
-NEEDS: dict[str, dict[str, Sequence[Need]]] = {
+NEEDS: dict[str, dict[str, list[Need]]] = {
     "train": {
         "model_name_or_path": [_without("word_encoder")],
         "model_revision": [
@@ -121,11 +118,11 @@ NEEDS: dict[str, dict[str, Sequence[Need]]] = {
                 lambda settings: not Path(settings["model_name_or_path"]).is_dir(),
             ),
         ],
-        **dict.fromkeys(("heads", "beta", "kl_reduction", "prior", "predict_from"), (_VAT,)),
-        **dict.fromkeys(("start_epochs", "compress_epochs", "learn_epochs"), (_VAT,)),
+        **{name: [_VAT] for name in ("heads", "beta", "kl_reduction", "prior", "predict_from")},
+        **{name: [_VAT] for name in ("start_epochs", "compress_epochs", "learn_epochs")},
         "start": [_VAT, _given("start_epochs")],
         "attention_probe_size": [_one_of("pooling", "attention")],
-        **dict.fromkeys(("word_preset", "min_count", "vectors", "encoder_size", "word_dropout"), (_WORDS,)),
+        **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors", "encoder_size", "word_dropout")},
         "extra_words": [_WORDS, _given("vectors")],
         "embedding_size": [_WORDS, _without("vectors")],
         "bidirectional": [_one_of("word_encoder", "lstm")],
@@ -149,29 +146,20 @@ NEEDS: dict[str, dict[str, Sequence[Need]]] = {
         "mask_site": [_one_of("mask_type", "vmask", "l2x", "iba")],
         "mask_normalization": [_one_of("mask_type", "l2x")],
         "freeze_embeddings": [_one_of("mask_type", "vmask", "l2x", "iba", "none")],
-        "num_train_epochs": [
-            Need(
-                "max_steps",
-                "commands without --max_steps, or with --streaming",
-                lambda settings: settings["max_steps"] <= 0 or settings["streaming"],
-            )
-        ],
         "logging_steps": [_one_of("logging_strategy", "steps")],
         "eval_steps": [_one_of("eval_strategy", "steps")],
         "save_steps": [_one_of("save_strategy", "steps")],
         "eval_delay": [_EVALUATION],
-        **dict.fromkeys(("save_total_limit", "save_only_model"), (_SAVING,)),
-        **dict.fromkeys(("metric_for_best_model", "greater_is_better"), (_BEST,)),
-        **dict.fromkeys(("run_name", "project"), (_given("report_to"),)),
-        **dict.fromkeys(
-            ("dataloader_prefetch_factor", "dataloader_persistent_workers"), (_given("dataloader_num_workers"),)
-        ),
+        **{name: [_SAVING] for name in ("save_total_limit", "save_only_model")},
+        **{name: [_BEST] for name in ("metric_for_best_model", "greater_is_better")},
+        **{name: [_given("report_to")] for name in ("run_name", "project")},
+        "dataloader_persistent_workers": [_given("dataloader_num_workers")],
         "activation_checkpointing_kwargs": [_given("activation_checkpointing")],
         "gradient_checkpointing_kwargs": [_given("gradient_checkpointing")],
-        **dict.fromkeys(
-            ("hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision"),
-            (_given("push_to_hub"),),
-        ),
+        **{
+            name: [_given("push_to_hub")]
+            for name in ("hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision")
+        },
         "encoding": [_TEXT_FILE],
         "validation_share": [_without("validation_file")],
         "split_seed": [
@@ -187,7 +175,7 @@ NEEDS: dict[str, dict[str, Sequence[Need]]] = {
     "words": {
         **_READ,
         "seed": [_one_of("method", *_DRAWING)],
-        **dict.fromkeys(("settings", "aggregate", "batch_size"), (_other_than("method", "mask"),)),
+        **{name: [_other_than("method", "mask")] for name in ("settings", "aggregate", "batch_size")},
     },
     "evaluate": {
         **_READ,

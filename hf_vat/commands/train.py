@@ -39,23 +39,22 @@ from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
 
 ARGUMENTS = (ModelArguments, DataArguments, VATTrainingArguments, CardArguments)
+DEFAULTS = {
+    "eval_strategy": "epoch",
+    "save_strategy": "epoch",
+    "load_best_model_at_end": True,
+    "metric_for_best_model": "accuracy",
+    "per_device_train_batch_size": 32,
+    "learning_rate": 5e-5,
+    "warmup_steps": 0.1,
+    "logging_steps": 20,
+    "save_total_limit": 2,
+    "report_to": "none",
+}
 
 
 def main():
-    model_args, data_args, training_args, card_args = parse_arguments(
-        ARGUMENTS,
-        __doc__,
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        load_best_model_at_end=True,
-        metric_for_best_model="accuracy",
-        per_device_train_batch_size=32,
-        learning_rate=5e-5,
-        warmup_steps=0.1,
-        logging_steps=20,
-        save_total_limit=2,
-        report_to="none",
-    )
+    model_args, data_args, training_args, card_args = parse_arguments(ARGUMENTS, __doc__, **DEFAULTS)
     given = given_options(ARGUMENTS)
     refuse_without_effect("train", given, settings_of(model_args, data_args, training_args, card_args))
     card = ModelCardCallback(card_args.card_texts, card_args.card_examples)

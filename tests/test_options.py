@@ -1,0 +1,217 @@
+"""The table of options that need others: all of them are in it or always have an effect, and each row refuses and accepts."""
+
+from dataclasses import fields
+from importlib import import_module
+
+import pytest
+from transformers import TrainingArguments
+
+from hf_vat.cli import given_options, parse_arguments
+from hf_vat.commands import COMMANDS
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.options import NEEDS, refuse_non_finite, refuse_without_effect, settings_of
+from hf_vat.training import ModelArguments, VATTrainingArguments
+
+ARGUMENTS = {name: import_module(f"hf_vat.commands.{name}").ARGUMENTS for name in COMMANDS}
+REQUIRED = {
+    "train": "--output_dir out --train_file a.csv",
+    "explain": "--model m --test_file a.csv",
+    "words": "--model m --test_file a.csv",
+    "evaluate": "--model m --methods attention --test_file a.csv",
+    "reproduce": "",
+}
+# Options that have an effect whatever the others are, or of which the data loader or the trainer says so itself.
+DATA = {
+    "dataset_name",
+    "dataset_config_name",
+    "dataset_revision",
+    "paper_dataset",
+    "data_dir",
+    "streaming",
+    "test_file",
+}
+DATA |= {"text_column", "label_column", "drop_empty", "max_eval_samples"}
+ALWAYS = {
+    "train": DATA
+    | {"train_file", "validation_file", "max_train_samples", "pooling", "bottleneck", "mask_type"}
+    | {"max_length", "word_encoder", "card_texts", "num_train_epochs", "compressor_learning_rate"}
+    | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
+    | {"ddp_find_unused_parameters"},
+    "explain": DATA | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"},
+    "words": DATA | {"model", "method", "split", "min_count", "top", "output_dir"},
+    "evaluate": DATA
+    | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
+    | {"random_seeds", "batch_size", "output_dir"},
+    "reproduce": {"table", "datasets", "encoders", "seeds", "add", "data_dir", "work_dir", "output_dir"}
+    | {"max_train_samples", "max_eval_samples", "jobs"},
+}
+WORDS = "--word_encoder lstm"
+MASK = "--mask_type vmask"
+READ = {
+    "encoding": ("--encoding latin-1 --test_file a.parquet", "--encoding latin-1"),
+    "max_train_samples": ("--max_train_samples 5", None),
+    "validation_share": ("--validation_share 0.2", None),
+    "split_seed": ("--split_seed 1", "--split_seed 1 --max_eval_samples 5"),
+    "train_file": ("--train_file b.csv", None),
+    "validation_file": ("--validation_file b.csv", None),
+}
+# For each row of the table what is refused, and the same option where it has an effect (None: nowhere in this command).
+CASES = {
+    "train": {
+        "model_name_or_path": (f"--model_name_or_path here/bert {WORDS}", "--model_name_or_path here/bert"),
+        "model_revision": (f"--model_revision v1 {WORDS}", "--model_revision v1"),
+        "heads": ("--heads shared --bottleneck none", "--heads shared"),
+        "beta": ("--beta 0.1 --bottleneck none", "--beta 0.1"),
+        "kl_reduction": ("--kl_reduction mean --bottleneck none", "--kl_reduction mean"),
+        "prior": ("--prior learned --bottleneck none", f"--prior learned --bottleneck gaussian {MASK}"),
+        "predict_from": ("--predict_from learner --bottleneck none", "--predict_from learner"),
+        "start": ("--start joint", "--start joint --start_epochs 1"),
+        "start_epochs": ("--start_epochs 0 --bottleneck none", "--start_epochs 1"),
+        "compress_epochs": ("--compress_epochs 2 --bottleneck none", "--compress_epochs 2"),
+        "learn_epochs": ("--learn_epochs 2 --bottleneck none", "--learn_epochs 2"),
+        "attention_probe_size": ("--attention_probe_size 8 --pooling max", "--attention_probe_size 8"),
+        "word_preset": ("--word_preset vat", f"--word_preset vat {WORDS}"),
+        "min_count": ("--min_count 1", f"--min_count 1 {WORDS}"),
+        "vectors": ("--vectors nothere.txt", f"--vectors nothere.txt {WORDS}"),
+        "encoder_size": ("--encoder_size 10", f"--encoder_size 10 {WORDS}"),
+        "word_dropout": ("--word_dropout 7", f"--word_dropout 0.2 {WORDS}"),
+        "extra_words": (f"--extra_words 10 {WORDS}", f"--extra_words 10 --vectors here.txt {WORDS}"),
+        "embedding_size": ("--embedding_size 300", f"--embedding_size 300 {WORDS}"),
+        "bidirectional": ("--bidirectional --word_encoder cnn", f"--bidirectional {WORDS}"),
+        "mask_beta": (f"--mask_beta 0.5 --mask_beta_start 0 --mask_beta_end 1 {MASK}", f"--mask_beta 0.5 {MASK}"),
+        "mask_layers": ("--mask_layers 2 --mask_type none", f"--mask_layers 2 {MASK}"),
+        "mask_hidden_size": (f"--mask_hidden_size 8 --mask_layers 1 {MASK}", f"--mask_hidden_size 8 --mask_layers 2 {MASK}"),
+        "mask_temperature": (
+            "--mask_temperature 2 --mask_type l2x --mask_normalization softmax",
+            "--mask_temperature 2 --mask_type l2x --mask_normalization concrete_topk",
+        ),
+        "mask_reduction": ("--mask_reduction sum --mask_type l2x", f"--mask_reduction sum {MASK}"),
+        "mask_k": (
+            "--mask_k 3 --mask_type l2x --mask_normalization sigmoid",
+            "--mask_k 3 --mask_type l2x --mask_normalization concrete_topk",
+        ),
+        "mask_sample": ("--mask_sample soft --mask_type iba", f"--mask_sample soft {MASK}"),
+        "mask_site": ("--mask_site word --mask_type none", f"--mask_site word {MASK}"),
+        "mask_normalization": (f"--mask_normalization softmax {MASK}", "--mask_normalization softmax --mask_type l2x"),
+        "freeze_embeddings": ("--freeze_embeddings", "--freeze_embeddings --mask_type none"),
+        "logging_steps": ("--logging_steps 5 --logging_strategy epoch", "--logging_steps 5"),
+        "eval_steps": ("--eval_steps 5", "--eval_steps 5 --eval_strategy steps --save_strategy steps --save_steps 5"),
+        "save_steps": ("--save_steps 5", "--save_steps 5 --eval_strategy steps --save_strategy steps --eval_steps 5"),
+        "eval_delay": ("--eval_delay 1 --eval_strategy no --load_best_model_at_end False", "--eval_delay 1"),
+        "save_total_limit": ("--save_total_limit 2 --save_strategy no --load_best_model_at_end no", "--save_total_limit 2"),
+        "save_only_model": ("--save_only_model --save_strategy no --load_best_model_at_end no", "--save_only_model"),
+        "metric_for_best_model": ("--metric_for_best_model loss --load_best_model_at_end no", "--metric_for_best_model loss"),
+        "greater_is_better": ("--greater_is_better --load_best_model_at_end no", "--greater_is_better"),
+        "run_name": ("--run_name mine", "--run_name mine --report_to tensorboard"),
+        "project": ("--project mine", "--project mine --report_to trackio"),
+        "dataloader_persistent_workers": (
+            "--dataloader_persistent_workers",
+            "--dataloader_persistent_workers --dataloader_num_workers 1",
+        ),
+        "activation_checkpointing_kwargs": (
+            '--activation_checkpointing_kwargs {"use_reentrant":false}',
+            '--activation_checkpointing_kwargs {"use_reentrant":false} --activation_checkpointing',
+        ),
+        "gradient_checkpointing_kwargs": (
+            '--gradient_checkpointing_kwargs {"use_reentrant":false}',
+            '--gradient_checkpointing_kwargs {"use_reentrant":false} --gradient_checkpointing',
+        ),
+        "hub_model_id": ("--hub_model_id you/mine", "--hub_model_id you/mine --push_to_hub"),
+        "hub_strategy": ("--hub_strategy end", "--hub_strategy end --push_to_hub"),
+        "hub_private_repo": ("--hub_private_repo", "--hub_private_repo --push_to_hub"),
+        "hub_always_push": ("--hub_always_push", "--hub_always_push --push_to_hub"),
+        "hub_revision": ("--hub_revision mine", "--hub_revision mine --push_to_hub"),
+        "encoding": ("--encoding latin-1 --train_file a.parquet", "--encoding latin-1"),
+        "validation_share": ("--validation_share 0.2 --validation_file b.csv", "--validation_share 0.2"),
+        "split_seed": ("--split_seed 1 --validation_file b.csv", "--split_seed 1"),
+        "card_examples": ("--card_examples 2 --card_texts 0", "--card_examples 2"),
+    },
+    "explain": READ | {"seed": ("--seed 0 --method attention", "--seed 0 --method lime")},
+    "words": READ
+    | {
+        "train_file": ("--train_file b.csv", "--train_file b.csv --split train"),
+        "validation_file": ("--validation_file b.csv", "--validation_file b.csv --split validation"),
+        "seed": ("--seed 1", "--seed 1 --method shapley"),
+        "batch_size": ("--batch_size 32", "--batch_size 32 --method attention"),
+        "settings": ("--settings n_samples=5", "--settings n_samples=5 --method lime"),
+        "aggregate": ("--aggregate abs_sum", "--aggregate abs_sum --method lime"),
+    },
+    "evaluate": READ
+    | {"seed": ("--seed 1", "--seed 1 --methods attention lime")},
+    "reproduce": {"bf16": ("--bf16", "--bf16 --encoders lstm,minilm")},
+}  # fmt: skip
+ROWS = [(command, option) for command, rows in NEEDS.items() for option in rows]
+OWN = {field.name for field in fields(VATTrainingArguments)} - {field.name for field in fields(TrainingArguments)}
+
+
+def check(command: str, line: str) -> None:
+    """As the command does before it loads anything."""
+    argv = f"{REQUIRED[command]} {line}".split()
+    defaults = getattr(import_module(f"hf_vat.commands.{command}"), "DEFAULTS", {})
+    parsed = parse_arguments(ARGUMENTS[command], "", argv, **defaults)
+    refuse_without_effect(command, given_options(ARGUMENTS[command], argv), settings_of(*parsed))
+
+
+@pytest.mark.parametrize("command", NEEDS)
+def test_f37_every_option_is_in_the_table_or_always_has_an_effect(command):
+    """A new option has to be put into the one or the other."""
+    ours = {
+        field.name
+        for arguments in ARGUMENTS[command]
+        for field in fields(arguments)
+        if arguments is not VATTrainingArguments or field.name in OWN
+    }
+    inherited = {field.name for field in fields(TrainingArguments)} if command == "train" else set()
+    table = set(NEEDS[command])
+    assert ours - table == ALWAYS[command] - inherited
+    assert not table & ALWAYS[command] and table <= ours | inherited
+    assert {need.setting for needs in NEEDS[command].values() for need in needs} <= ours | inherited | {None, "split"}
+    assert set(CASES[command]) == table
+
+
+@pytest.mark.parametrize(("command", "option"), ROWS)
+def test_f37_an_option_without_effect_is_refused_and_with_one_accepted(command, option):
+    refused, accepted = CASES[command][option]
+    with pytest.raises(InputError, match=f"^--{option} is .*, which is for .*leave it out") as error:
+        check(command, refused)
+    assert "\n" not in str(error.value)
+    if accepted is not None:
+        check(command, accepted)
+
+
+def test_f37_settings_in_python_are_refused_too_and_one_set_of_phases_serves_several_models():
+    model = ModelArguments(bottleneck="none", beta=0.5)
+    settings = settings_of(model, DataArguments(), VATTrainingArguments("out", compress_epochs=1))
+    with pytest.raises(InputError, match=r"--beta is 0\.5, which is for --bottleneck gaussian, but that is none"):
+        refuse_without_effect("train", ["beta"], settings)
+
+
+# Numbers that are none
+
+
+def floats(arguments: type) -> list[str]:
+    return [field.name for field in fields(arguments) if "float" in str(field.type)]
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e999"])
+@pytest.mark.parametrize("command", NEEDS)
+def test_f38_no_option_takes_infinity_or_nan(command, number, capsys):
+    names = [name for arguments in ARGUMENTS[command] for name in floats(arguments)]
+    assert command in ("explain", "words", "reproduce") or len(names) > 2
+    for name in names:
+        with pytest.raises(SystemExit) as ended:
+            parse_arguments(ARGUMENTS[command], "", [*REQUIRED[command].split(), f"--{name}", number])
+        assert ended.value.code == 2
+        assert f"argument --{name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_f38_nor_does_any_field_in_python(number):
+    for make in (ModelArguments, DataArguments, lambda: VATTrainingArguments("out")):
+        for name in floats(type(make())):
+            arguments = make()
+            setattr(arguments, name, number)
+            with pytest.raises(InputError, match=f"--{name} is {number}; it must be a finite number"):
+                refuse_non_finite(arguments)
+    refuse_non_finite(ModelArguments(), DataArguments(), VATTrainingArguments("out"))
