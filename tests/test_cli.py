@@ -2,11 +2,20 @@
 
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from transformers.utils import logging as transformers_logging
 
-from hf_vat.cli import is_main_process, load_classifier, output_file, parse_arguments, run
+from hf_vat.cli import (
+    given_options,
+    is_main_process,
+    load_classifier,
+    output_file,
+    output_folder,
+    parse_arguments,
+    run,
+)
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.training import ModelArguments, VATTrainingArguments
@@ -83,6 +92,30 @@ def test_defaults_given_values_and_defaults_of_the_command():
 def test_what_cannot_be_used_is_named_in_one_line(refused, argv, named):
     message = refused(*argv)
     assert named in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("argv", "nearest"),
+    [
+        (["--nummer", "3"], "--number"),
+        (["--shar=0.5"], "--share"),
+        (["--max-bee", "--kindd", "a"], "--maybe, --kind"),
+    ],
+)
+def test_f40_an_unknown_option_comes_with_the_nearest_one(refused, argv, nearest):
+    assert f"(did you mean {nearest}?)" in refused(*argv)
+
+
+def test_f40_an_option_like_none_comes_alone(refused):
+    assert "did you mean" not in refused("--zzz", "1")
+    assert "(did you mean --beta?)" in refused("--bta", "1", dataclasses=(ModelArguments,))
+
+
+def test_options_that_are_given_are_known_also_with_default_values():
+    assert given_options((Options,), ["--number", "1", "--no_active", "--ks", "3", "--maybe"]) == {
+        *("number", "active", "ks", "maybe"),
+    }
+    assert given_options((Options,), []) == set()
 
 
 @pytest.mark.parametrize("option", ["flag", "active", "maybe"])
@@ -169,6 +202,47 @@ def test_defects_keep_their_traceback(error):
     with pytest.raises(type(error)) as raised:
         run(raising(error))
     assert raised.value is error
+
+
+def test_f69_a_warning_is_one_sentence_and_comes_once(capsys):
+    def main():
+        for number in (1, 1, 2):
+            warnings.warn(f"{number} of 3 texts are longer than the model takes.", stacklevel=1)
+
+    before = warnings.showwarning
+    with pytest.raises(SystemExit):
+        run(main)
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: 1 of 3 texts are longer than the model takes.",
+        "warning: 2 of 3 texts are longer than the model takes.",
+    ]
+    assert warnings.showwarning is before
+
+
+def test_f39_a_refused_command_leaves_no_empty_folder(tmp_path, capsys):
+    (tmp_path / "there").mkdir()
+
+    def main(error: type | None, fill: bool = False):
+        output_folder("--output_dir", str(tmp_path / "new" / "folder"))
+        output_folder("--work_dir", str(tmp_path / "there"))
+        path = output_file("--html", str(tmp_path / "there" / "pages" / "page.html"))
+        if fill:
+            path.write_text("a page")
+        if error is not None:
+            raise error("at last")
+
+    def left() -> set[str]:
+        return {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+
+    for error, fill, expected in (
+        (InputError, False, {"there"}),
+        (InputError, True, {"there", "there/pages", "there/pages/page.html"}),
+        (None, False, {"there", "there/pages", "there/pages/page.html", "new", "new/folder"}),
+        (InputError, False, {"there", "there/pages", "there/pages/page.html", "new", "new/folder"}),  # made before
+    ):
+        with pytest.raises(SystemExit):
+            run(partial(main, error, fill))
+        assert left() == expected
 
 
 # Helpers

@@ -32,6 +32,45 @@ def test_unknown_command(monkeypatch, capsys):
     assert code == 2 and out == "" and "no command 'exlpain'" in err and "evaluate" in err
 
 
+def test_f40_an_unknown_command_comes_with_the_nearest_one(monkeypatch, capsys):
+    assert "no command 'exlpain'; did you mean explain?" in run_main(monkeypatch, capsys, "exlpain")[2]
+    assert "did you mean" not in run_main(monkeypatch, capsys, "zzz")[2]
+
+
+@pytest.fixture
+def model(make_model, tokenizer, tmp_path):
+    folder = tmp_path / "model"
+    make_model("vat", id2label={0: "negative", 1: "positive"}).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train --train_file DATA --model_name_or_path MODEL --start_epochs -1 --output_dir OUT",
+        "train --train_file DATA --model_name_or_path MODEL --max_steps -5 --output_dir OUT",
+        "train --train_file DATA --model_name_or_path MODEL --vectors nothere.txt --output_dir OUT",
+        "train --train_file nothere.csv --model_name_or_path MODEL --output_dir OUT",
+        "train --train_file DATA --model_name_or_path MODEL --mask_beta_start 1 --mask_beta_end 0 --output_dir OUT",
+        "evaluate --model MODEL --methods attention --test_file DATA --ks 0 --output_dir OUT",
+        "evaluate --model MODEL --methods attention --test_file nothere.csv --output_dir OUT",
+        "words --model MODEL --method attention --settings n_samples=5 --test_file DATA --output_dir OUT",
+        "words --model MODEL --test_file DATA --output_dir OUT",
+        "explain --model MODEL --method lime --settings steps=5 --test_file DATA --html OUT/page.html",
+        "explain --model MODEL --test_file nothere.csv --save_to OUT/all.jsonl --json OUT/scores.json",
+        "reproduce vat --add trec/zzz/2 --data_dir . --output_dir OUT/results --work_dir OUT/work",
+    ],
+)
+def test_f39_no_output_folder_is_made_by_a_command_that_ends_with_2(monkeypatch, capsys, tmp_path, model, line):
+    data, out = tmp_path / "data.csv", tmp_path / "out"
+    data.write_text("text,label\n" + "a good film,positive\na bad film,negative\n" * 10)
+    words = line.replace("DATA", str(data)).replace("MODEL", model).replace("OUT", str(out)).split()
+    code, _, err = run_main(monkeypatch, capsys, *words)
+    assert code == 2 and "error: " in err and "Traceback" not in err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("name", commands.COMMANDS)
 def test_each_command_has_its_own_help(monkeypatch, capsys, name):
     code, out, _ = run_main(monkeypatch, capsys, name, "--help")

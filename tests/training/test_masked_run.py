@@ -103,7 +103,7 @@ def test_commands_train_and_explain_end_to_end(files, base, tmp_path, monkeypatc
         *("--train_file", files["train_file"], "--test_file", files["test_file"], "--num_train_epochs", 2),
         *("--output_dir", tmp_path / "run", "--use_cpu", "--disable_tqdm"),
     )
-    assert "test_accuracy" in output
+    assert "\ntest accuracy " in output
     config = loaded(tmp_path / "run")[0].config
     assert (config.model_type, config.pooling, config.bottleneck) == ("bert_vmask", "first", "none")
     assert (config.mask_layers, config.mask_sample, config.mask_site) == (2, "hard_st", "embedding_output")
@@ -260,6 +260,12 @@ def test_a_mask_under_a_bottleneck(arguments, tmp_path):
         ({"mask_type": "vmask", "pooling": "first", **CNN}, {}, 'pooling="first" reads the special token'),
         ({"mask_type": "vmask", "bottleneck": "gaussian"}, {}, 'bottleneck="gaussian" learns the attention'),
         ({"mask_type": "vmask", **CNN, "encoder_size": 10}, {}, "hidden_size=10 must be a multiple of 3"),
+        (
+            {"mask_type": "vmask", "beta": 0.5},
+            {},
+            "--beta is 0.5, which is for --bottleneck gaussian, but that is none",
+        ),
+        ({"mask_type": "vmask", "mask_hidden_size": 8}, {}, "--mask_hidden_size is 8, which is for --mask_layers 2"),
         ({"mask_type": "vmask"}, {"mask_beta_start": 1.0}, "mask_beta_end is None; give both"),
         ({"mask_type": "vmask"}, {"mask_beta_start": -1.0, "mask_beta_end": 1.0}, "--mask_beta_start is -1.0"),
         ({"mask_type": "vmask"}, {"mask_beta_step_epochs": 0}, "--mask_beta_step_epochs is 0; it must be at least 1"),

@@ -275,6 +275,16 @@ def test_a_run_resumed_from_its_last_or_a_named_checkpoint_gives_the_same_model(
         ({"learning_rate": -1.0}, "--learning_rate is -1.0; it must be at least 0"),
         ({"compressor_learning_rate": -1.0}, "--compressor_learning_rate is -1.0"),
         ({"learning_rate": float("nan")}, "--learning_rate is nan"),
+        ({"weight_decay": float("inf")}, "--weight_decay is inf; it must be a finite number"),
+        ({"max_steps": -5}, "--max_steps is -5; it must be at least 1, or left out"),
+        (
+            {"model": {"vectors": "nothere.txt"}},
+            "--vectors is nothere.txt, which is for --word_encoder, but none is given",
+        ),
+        (
+            {"model": {"bottleneck": "none", "prior": "learned"}},
+            "--prior is learned, which is for --bottleneck gaussian",
+        ),
         ({"per_device_train_batch_size": 0}, "--per_device_train_batch_size is 0; it must be at least 1"),
         ({"per_device_eval_batch_size": 0}, "--per_device_eval_batch_size is 0"),
         ({"gradient_accumulation_steps": 0}, "--gradient_accumulation_steps is 0"),
