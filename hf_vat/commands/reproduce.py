@@ -20,16 +20,19 @@ from hf_vat.reproduction import DATASETS, CellSettings, run_cells, vat, vmask
 
 
 class Paper(NamedTuple):
-    """A paper that can be reproduced: its tables and encoders by name, what results are read as, and what writes them."""
+    """A paper that can be reproduced: its tables and encoders by name, what results are read as, what writes them, and what
+    tells how the encoder's systems are trained."""
 
     tables: Mapping[int, object]
     encoders: Mapping[str, object]
     results: type
     write: Callable
+    kinds: tuple[str, ...] = ()
+    describe: Callable | None = None
 
 
 PAPERS = {
-    "vat": Paper(vat.TABLES, vat.ENCODERS, vat.VATResults, vat.write_vat),
+    "vat": Paper(vat.TABLES, vat.ENCODERS, vat.VATResults, vat.write_vat, vat.KINDS, vat.describe),
     "vmask": Paper(vmask.TABLES, vmask.ENCODERS, vmask.VMaskResults, vmask.write_vmask),
 }
 
@@ -102,6 +105,9 @@ def main():
     ):
         places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in vat.WORD_LABELS.items())
         raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
+    for encoder in dict.fromkeys(encoder for _, encoder in wanted):
+        for kind in paper.kinds:
+            print(f"{encoder}, {kind}: {paper.describe(kind, paper.encoders[encoder])}", flush=True)
     results = paper.results(run_cells(cells, settings, args.jobs))
     path = paper.write(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")

@@ -36,7 +36,7 @@ from hf_vat.cli import given_options, output_folder, parse_arguments
 from hf_vat.data import DataArguments
 from hf_vat.hub import CardArguments, ModelCardCallback
 from hf_vat.options import refuse_without_effect, settings_of
-from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+from hf_vat.training import ModelArguments, VATTrainingArguments, recipe_defaults, train_classifier
 
 ARGUMENTS = (ModelArguments, DataArguments, VATTrainingArguments, CardArguments)
 DEFAULTS = {
@@ -44,9 +44,6 @@ DEFAULTS = {
     "save_strategy": "epoch",
     "load_best_model_at_end": True,
     "metric_for_best_model": "accuracy",
-    "per_device_train_batch_size": 32,
-    "learning_rate": 5e-5,
-    "warmup_steps": 0.1,
     "logging_steps": 20,
     "save_total_limit": 2,
     "report_to": "none",
@@ -54,7 +51,10 @@ DEFAULTS = {
 
 
 def main():
-    model_args, data_args, training_args, card_args = parse_arguments(ARGUMENTS, __doc__, **DEFAULTS)
+    # The defaults are those of the encoder's recipe; --help shows a pretrained encoder's.
+    model_args, data_args, *_ = parse_arguments(ARGUMENTS, __doc__, **DEFAULTS, **recipe_defaults(ModelArguments()))
+    defaults = DEFAULTS | recipe_defaults(model_args, data_args.streaming)
+    model_args, data_args, training_args, card_args = parse_arguments(ARGUMENTS, __doc__, **defaults)
     given = given_options(ARGUMENTS)
     refuse_without_effect("train", given, settings_of(model_args, data_args, training_args, card_args))
     card = ModelCardCallback(card_args.card_texts, card_args.card_examples)

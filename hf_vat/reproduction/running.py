@@ -33,6 +33,7 @@ from ..training import ModelArguments, VATTrainingArguments, train_classifier
 DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"
 BATCH_SIZE = 64  # of what is measured
+TRAINING = {"train_sampling_strategy": "group_by_length"}  # of all runs, beside what a system says
 _PACKAGES = ("torch", "transformers", "datasets")
 
 
@@ -274,7 +275,7 @@ def train_once(
             DataArguments(dataset_name=dataset),
             VATTrainingArguments(
                 str(folder),
-                train_sampling_strategy="group_by_length",
+                **TRAINING,
                 logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
                 disable_tqdm=True,
                 report_to="none",

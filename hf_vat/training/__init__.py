@@ -1,6 +1,7 @@
 """Training in phases, and of word masks."""
 
 from .arguments import VATTrainingArguments
+from .recipes import Recipe, describe_recipe, recipe_defaults
 from .run import ModelArguments, claim_output_dir, train_classifier
 from .schedule import BetaSchedule, PhaseSchedule
 from .trainer import VATTrainer
@@ -9,8 +10,11 @@ __all__ = [
     "BetaSchedule",
     "ModelArguments",
     "PhaseSchedule",
+    "Recipe",
     "VATTrainer",
     "VATTrainingArguments",
     "claim_output_dir",
+    "describe_recipe",
+    "recipe_defaults",
     "train_classifier",
 ]

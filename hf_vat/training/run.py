@@ -50,6 +50,7 @@ from ..models.words import maximum_length
 from ..options import OF_MODEL, refuse_non_finite, refuse_without_effect, settings_of
 from .arguments import VATTrainingArguments
 from .progress import EpochLines
+from .recipes import describe_recipe
 from .trainer import VATTrainer
 
 logger = logging.getLogger(__name__)
@@ -298,6 +299,7 @@ def train_classifier(
             else:
                 encoded[split] = rows.map(encode, batched=True, desc="Tokenizing")
     logger.info("%s", describe_run(model_args, args, encoded, model.config))
+    logger.info("Settings: %s", describe_recipe(settings))
     cards = [callback for callback in callbacks if isinstance(callback, ModelCardCallback)]
     card = cards[0] if cards else ModelCardCallback()
     card.describe(model_args, data_args, data)

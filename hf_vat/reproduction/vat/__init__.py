@@ -1,9 +1,10 @@
 """The experiments of the VAT paper: "Attending via both Fine-tuning and Compressing" (Zhou et al. 2021)."""
 
+from ...training import Recipe
 from .cells import WORD_LABELS, VATCell, labelled_words
 from .report import write_vat
 from .results import TABLES, VATResults
-from .systems import ENCODERS, KINDS, SYSTEMS, Recipe
+from .systems import ENCODERS, KINDS, SYSTEMS, describe
 
 __all__ = [
     "ENCODERS",
@@ -14,6 +15,7 @@ __all__ = [
     "Recipe",
     "VATCell",
     "VATResults",
+    "describe",
     "labelled_words",
     "write_vat",
 ]

@@ -1,0 +1,78 @@
+"""One recipe for an encoder: the defaults of `hf-vat train`, and what `hf-vat reproduce vat` uses."""
+
+import sys
+
+import pytest
+
+from hf_vat.commands import train
+from hf_vat.options import settings_of
+from hf_vat.reproduction import vat
+from hf_vat.training import ModelArguments, describe_recipe, recipe_defaults
+
+SYSTEMS = {
+    "base": ["--bottleneck", "none", "--pooling"],
+    "ATT": ["--bottleneck", "none"],
+    "VAT": [],
+}
+
+
+@pytest.fixture
+def trained_with(monkeypatch, tmp_path):
+    """What `hf-vat train` with further options hands over to the run."""
+
+    def ask(*options):
+        handed = []
+        monkeypatch.setattr(train, "train_classifier", lambda *args, **settings: handed.append(args) or Nobody())
+        argv = ["hf-vat", "--dataset_name", "x", "--use_cpu", "--output_dir", str(tmp_path / "run"), *options]
+        monkeypatch.setattr(sys, "argv", argv)
+        train.main()
+        return handed[0]
+
+    return ask
+
+
+class Nobody:
+    def is_world_process_zero(self):
+        return False
+
+
+@pytest.mark.parametrize("kind", SYSTEMS)
+@pytest.mark.parametrize("encoder", ["bert", "lstm"])
+def test_f11_f16_f42_both_commands_say_the_same_settings(trained_with, monkeypatch, encoder, kind):
+    monkeypatch.setattr(vat.systems, "glove_folder", lambda: "vectors")
+    options = [*SYSTEMS[kind], "max" if encoder == "lstm" else "first"] if kind == "base" else SYSTEMS[kind]
+    if encoder == "lstm":
+        options = [*options, "--word_encoder", "lstm", "--vectors", "vectors"]
+    model_args, data_args, args = trained_with(*options)
+    said = describe_recipe(settings_of(model_args, data_args, args))
+    assert said == vat.describe(kind, vat.ENCODERS[encoder])
+    assert ("beta" in said) == (kind == "VAT") and "learning_rate" in said
+    if encoder == "lstm":
+        ours, _ = vat.systems.settings(kind, vat.ENCODERS["lstm"], vat.ENCODERS["lstm"].recipe)
+        assert ours == model_args
+
+
+def test_f11_an_option_wins_over_the_recipe(trained_with):
+    model_args, _, args = trained_with(
+        "--word_encoder", "lstm", "--learning_rate", "0.5", "--beta", "2", "--bidirectional", "False"
+    )
+    assert (args.learning_rate, model_args.beta, model_args.bidirectional) == (0.5, 2, False)
+    assert args.per_device_train_batch_size == 64
+
+
+def test_streams_are_not_grouped_by_length(trained_with):
+    _, _, args = trained_with("--streaming", "--max_steps", "5")
+    assert args.train_sampling_strategy == "random"
+    assert "train_sampling_strategy" in recipe_defaults(ModelArguments())
+
+
+def test_what_has_no_effect_is_not_said():
+    settings = {
+        **{"pooling": "attention", "bottleneck": "none", "num_train_epochs": 4, "learning_rate": 0.1},
+        **{"compressor_learning_rate": 0.2, "lr_scheduler_type": "constant", "warmup_steps": 3, "start_epochs": 0},
+        **{"per_device_train_batch_size": 8, "train_sampling_strategy": "random"},
+    }
+    assert describe_recipe(settings) == (
+        "pooling attention, bottleneck none, num_train_epochs 4, learning_rate 0.1, compressor_learning_rate 0.2, "
+        "lr_scheduler_type constant, per_device_train_batch_size 8, train_sampling_strategy random"
+    )
