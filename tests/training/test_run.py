@@ -2,6 +2,8 @@
 
 import json
 import logging
+import re
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from transformers import (
     BertModel,
     ElectraConfig,
     ElectraModel,
+    TrainerCallback,
     set_seed,
 )
 
@@ -332,3 +335,36 @@ def test_c15_a_diverged_run_says_where_and_keeps_its_checkpoints(arguments, tmp_
     with pytest.raises(FloatingPointError, match=r"not finite at step \d+ in phase 'joint': .*cross_entropy"):
         train_classifier(*arguments(learning_rate=1e20, start_epochs=2, save_strategy="steps", save_steps=1))
     assert (tmp_path / "run" / "checkpoint-1" / "model.safetensors").is_file()
+
+
+# What a person sees
+
+
+def test_f69_a_run_prints_a_line_for_each_epoch_and_keeps_all_records(arguments, tmp_path, capsys):
+    """A resumed run goes on with the epochs that are left, and its file holds the records of both parts."""
+    settings = {"save_strategy": "epoch", "num_train_epochs": 3, "seed": 3}
+    with pytest.raises(KeyboardInterrupt):
+        train_classifier(*arguments(**settings), callbacks=[_Interrupt(7)])
+    first = capsys.readouterr().out
+    assert "{" not in first
+    train_classifier(*arguments(**settings, resume_from_checkpoint="last"))
+    printed = capsys.readouterr().out
+    assert "{" not in printed
+    epoch = r"epoch (\d) of 3 \| (\w+) \| training loss \d\.\d{3} \| validation accuracy [\d.]+ % \| [\d.]+ min left"
+    assert re.findall(epoch, first)[0] == ("1", "compress")
+    assert re.findall(epoch, printed) == [("2", "learn"), ("3", "compress")]
+    records = [json.loads(line) for line in (tmp_path / "run" / "training_log.jsonl").read_text().splitlines()]
+    history = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
+    assert records == history and {"eval_accuracy", "test_accuracy"} <= {name for record in records for name in record}
+    assert f"all records of the training: {tmp_path / 'run' / 'training_log.jsonl'}" in printed
+
+
+class _Interrupt(TrainerCallback):
+    """Ctrl-C in a step."""
+
+    def __init__(self, step: int):
+        self.step = step
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            signal.raise_signal(signal.SIGINT)
