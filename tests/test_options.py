@@ -35,7 +35,15 @@ DATA |= {"text_column", "label_column", "drop_empty", "max_eval_samples"}
 ALWAYS = {
     "train": DATA
     | {"train_file", "validation_file", "max_train_samples", "pooling", "bottleneck", "mask_type"}
-    | {"max_length", "word_encoder", "card_texts", "num_train_epochs", "compressor_learning_rate"}
+    | {
+        "max_length",
+        "word_encoder",
+        "card_texts",
+        "card_license",
+        "card_language",
+        "num_train_epochs",
+        "compressor_learning_rate",
+    }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
     | {"ddp_find_unused_parameters"},
     "explain": DATA | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"},

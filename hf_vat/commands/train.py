@@ -57,7 +57,12 @@ def main():
     model_args, data_args, training_args, card_args = parse_arguments(ARGUMENTS, __doc__, **defaults)
     given = given_options(ARGUMENTS)
     refuse_without_effect("train", given, settings_of(model_args, data_args, training_args, card_args))
-    card = ModelCardCallback(card_args.card_texts, card_args.card_examples)
+    card = ModelCardCallback(
+        card_args.card_texts,
+        card_args.card_examples,
+        license=card_args.card_license,
+        language=card_args.card_language,
+    )
     output_folder("--output_dir", training_args.output_dir)
     trainer = train_classifier(model_args, data_args, training_args, callbacks=[card], given=given)
     if trainer.is_world_process_zero():

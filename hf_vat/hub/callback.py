@@ -1,7 +1,7 @@
 """What a training run leaves for its model card, and the card at its end."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ..errors import InputError, MissingExtra
 from ..inference import whole_number
 from ..report import training_curves
 from .card import CURVES_NAME, EXPLANATIONS_NAME, CardFacts, model_card, write_card
+from .metadata import check_languages, check_license
 from .picture import explanations_svg
 from .results import Measured, has_intervals, logged_results, measure
 from .sources import Source, loaded_commit, non_default
@@ -39,6 +40,13 @@ class CardArguments:
             "data are local files, which may be private."
         },
     )
+    card_license: str | None = field(
+        default=None,
+        metadata={"help": "License of the model, as the Hub calls it: apache-2.0, mit, cc-by-4.0, other, ..."},
+    )
+    card_language: list[str] = field(
+        default_factory=list, metadata={"help": "Languages of the texts, as codes of ISO 639: en, or en fr."}
+    )
 
 
 class ModelCardCallback(TrainerCallback):
@@ -56,9 +64,10 @@ class ModelCardCallback(TrainerCallback):
         examples: how many of these the card shows; by default 3 of a data set with a name, and none of local files or of
             data that the run knows no name of, which may be private.
         base_model, dataset: names for the card, for checkpoints and data that have none on the Hub.
+        license, language: for the card's metadata, as the Hub calls them.
 
     Raises:
-        InputError: if a number is negative.
+        InputError: if a number is negative, or the Hub knows no such licence or language.
     """
 
     def __init__(
@@ -67,7 +76,12 @@ class ModelCardCallback(TrainerCallback):
         examples: int | None = None,
         base_model: str | None = None,
         dataset: str | None = None,
+        license: str | None = None,
+        language: str | Sequence[str] | None = None,
     ):
+        check_license(license)
+        check_languages(language)
+        self.license, self.language = license, language or None
         self.texts = whole_number("card_texts", texts, 0)
         self.examples = None if examples is None else whole_number("card_examples", examples, 0)
         self.named = tuple(None if name is None else Source.of(name) for name in (base_model, dataset))
@@ -103,7 +117,12 @@ class ModelCardCallback(TrainerCallback):
 
         Returns:
             The card; None if its place is taken.
+
+        Raises:
+            InputError: if the Hub knows no such licence or language.
         """
+        check_license(about.get("license"))
+        check_languages(about.get("language"))
         folder = Path(trainer.args.output_dir)
         facts = self._facts(trainer, about)
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,6 +144,8 @@ class ModelCardCallback(TrainerCallback):
             "seed": args.seed,
             "base": self.base,
             "data": self.data,
+            "license": self.license,
+            "language": self.language,
             "splits": {split: None if _is_stream(rows) else len(rows) for split, rows in splits.items()},
             "settings": {**self.settings, "training": non_default(args)},
             "log": state.log_history,

@@ -15,6 +15,7 @@ from transformers.utils.hub import hf_api
 from ..errors import InputError
 from ..hub import ModelCardCallback
 from ..hub.card import CURVES_NAME, EXPLANATIONS_NAME
+from ..hub.metadata import check_languages, check_license
 from ..hub.sources import Source
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,8 @@ class PushingTrainer(Trainer):
         **kwargs,
     ):
         """As in transformers."""
+        check_license(kwargs.get("license"))  # before anything is written or sent
+        check_languages(kwargs.get("language"))
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         if self.hub_model_id is None:
             self.init_hf_repo(token=token, private=private)

@@ -639,6 +639,43 @@ def test_data_sets_of_the_papers_are_named_as_they_are_known():
     assert Source.of_data(DataArguments(test_file="x.csv")).local
 
 
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (
+            {"license": "unknown-licence"},
+            r"license is 'unknown-licence', which the Hub does not know; .* mit, ",
+        ),
+        ({"license": "Apache-2.0"}, r"license is 'Apache-2.0'.*Did you mean apache-2.0\?"),
+        ({"language": "xx yy"}, "language is 'xx yy'; give codes of ISO 639, such as en or fr"),
+        ({"language": ["en", "xx"]}, "language is 'xx'"),
+        ({"language": "fr-BE"}, "language is 'fr-BE'"),
+        ({"language": "English"}, "language is 'English'"),
+    ],
+)
+def test_f41_a_license_or_language_that_the_hub_refuses_is_refused_before_training_and_measuring(
+    trainer, about, message
+):
+    with pytest.raises(InputError, match=message):
+        ModelCardCallback(**about)
+    with pytest.raises(InputError, match=message):
+        trainer.create_model_card(**about)
+    with pytest.raises(InputError, match=message):
+        trainer.push_to_hub(**about)
+    assert not (Path(trainer.args.output_dir) / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    "license", ["apache-2.0", "mit", "cc-by-nc-sa-4.0", "openrail++", "llama3.1", "other", "unknown"]
+)
+@pytest.mark.parametrize("language", ["en", ["en", "fr"], "nds", "multilingual"])
+def test_f41_what_the_hub_takes_is_in_the_metadata(trainer, license, language):
+    trainer.card = ModelCardCallback(texts=0, license=license, language=language)
+    trainer.create_model_card()
+    data = ModelCard(read(trainer)).data
+    assert (data.license, data.language) == (license, language)
+
+
 # Whatever the data hold
 
 
