@@ -11,6 +11,14 @@ aopc = evaluate.load(hf_vat.metrics.path("aopc"))
 | marked words (rationales) | auprc, iou_f1, token_f1, word_f1_at_k |
 | another explanation, or none | explanation_agreement; attention_entropy |
 
+An input has the same name in all of them, so that modules of one row can be combined; those with `ks` and those with
+`shares` are two kinds of the first:
+
+```python
+both = evaluate.combine([hf_vat.metrics.load(name) for name in ("comprehensiveness", "sufficiency")])
+both.compute(predictions=full, perturbed=without_the_top_words, kept=top_words_alone, shares=[0.2, 0.5])
+```
+
 Each folder has the module, its card, a Space's app and requirements, and cases that the tests run.
 """
 

@@ -10,6 +10,8 @@ CLASS_ID = Value("int64")
 NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
 FLAGS = Sequence(Value("bool"))
 
+INPUTS = ("predictions", "references", "perturbed", "kept")  # of all modules; each name means the same in all of them
+
 _SKIPPED = {
     "no words": lambda entry: not entry,
     "no marked words": lambda flags: not any(flags),
@@ -19,6 +21,11 @@ _SKIPPED = {
 
 class TextMetric(evaluate.Metric):
     """A metric whose inputs hold one entry for each text: lists, arrays or tensors."""
+
+    def compute(self, *, predictions=None, references=None, **kwargs):
+        """As in `evaluate`. Inputs that are another module's are left to it: `evaluate.combine` hands all to each."""
+        mine = {name: value for name, value in kwargs.items() if name in self.features or name not in INPUTS}
+        return super().compute(predictions=predictions, references=references, **mine)
 
     def add(self, *, prediction=None, reference=None, **kwargs):
         """Add one text."""

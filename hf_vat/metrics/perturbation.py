@@ -1,7 +1,8 @@
 """What the `evaluate` modules of perturbed texts share: means over texts of ragged class probabilities.
 
 `full` has the class probabilities of each full text, and `perturbed` a list of them for each text: one entry for every
-number of words k, or for every share of words. It is empty for a text without words, which is skipped and counted.
+number of words k, or for every share of words. It is empty for a text without words, which is skipped and counted. The
+modules call it `perturbed` where these words were deleted, and `kept` where they are all that is left.
 """
 
 import numpy as np
@@ -10,12 +11,13 @@ from hf_vat.errors import InputError
 from hf_vat.metrics import base
 
 
-def average_at_ks(score, full, perturbed, references, ks) -> tuple[np.ndarray, dict]:
+def average_at_ks(score, full, perturbed, references, ks, name: str) -> tuple[np.ndarray, dict]:
     """Mean over texts, and what the result says about it.
 
     Args:
         score: function of `full` [N, C], `perturbed` [N, K, C] and `labels` [N].
         ks: numbers of words of the entries; 1, 2, 3, ... if None. A text with fewer entries keeps its last one.
+        name: of the input `perturbed`, for errors.
     """
     sizes = [len(entries) for entries in perturbed]
     numbers = np.asarray(range(1, max(sizes) + 1) if ks is None else ks)
@@ -27,7 +29,7 @@ def average_at_ks(score, full, perturbed, references, ks) -> tuple[np.ndarray, d
         or sorted(set(ks)) != ks
     ):
         raise InputError(
-            f"ks is {ks}, and a text has {max(sizes)} entries in perturbed; give one number of words from 1 for each "
+            f"ks is {ks}, and a text has {max(sizes)} entries in {name}; give one number of words from 1 for each "
             "entry, in ascending order."
         )
     rows, counts = base.select(perturbed, "no words")

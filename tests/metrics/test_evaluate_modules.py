@@ -5,6 +5,7 @@ import os
 import runpy
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -68,7 +69,8 @@ def test_c37_aopc_by_its_named_definitions(definition, expected):
 
 @pytest.mark.parametrize(("definition", "at_1", "at_2"), [("gold", 1.0, 0.5), ("self", 0.5, 0.0)])
 def test_c37_post_hoc_accuracy_by_its_named_definitions(definition, at_1, at_2):
-    result = metrics.load("post_hoc_accuracy").compute(**INPUTS, definition=definition, ks=[3, 5])
+    inputs = {"kept" if name == "perturbed" else name: column for name, column in INPUTS.items()}
+    result = metrics.load("post_hoc_accuracy").compute(**inputs, definition=definition, ks=[3, 5])
     assert (result[f"posthoc_{definition}@3"], result[f"posthoc_{definition}@5"]) == (at_1, at_2)
     assert (result["definition"], result["ks"], result["n_clamped@5"]) == (definition, [3, 5], 1)
 
@@ -193,9 +195,41 @@ def test_c46_no_text_that_can_be_scored(name, case):
     assert module.compute(**inputs, **options) == close(expected)
 
 
-def test_combines_with_other_modules():
-    both = evaluate.combine([metrics.load(name) for name in ("aopc", "post_hoc_accuracy")])
-    assert {"accuracy_drop@1", "posthoc_gold@1"} <= set(both.compute(**INPUTS))
+# Pairs that can be asked of one classifier, or one explanation, at once: inputs of the same meaning have the same names.
+WORDS = ("auprc", "iou_f1", "token_f1", "word_f1_at_k", "attention_entropy", "explanation_agreement")
+PAIRS = [("aopc", "post_hoc_accuracy"), ("comprehensiveness", "sufficiency"), *combinations(WORDS, 2)]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_f62_modules_combine(pair):
+    modules = {name: metrics.load(name) for name in pair}
+    inputs = {
+        "predictions": [[0.1, 0.9], [0.8, 0.2]],
+        "perturbed": [[[0.4, 0.6], [0.7, 0.3]], [[0.3, 0.7], [0.6, 0.4]]],
+        "kept": [[[0.3, 0.7], [0.2, 0.8]], [[0.9, 0.1], [0.4, 0.6]]],
+        "references": [1, 0],
+    }
+    options = {"ks": [1, 5]} if "aopc" in pair else {"shares": [0.2, 0.5]}
+    if pair[0] in WORDS:
+        inputs, options = {"predictions": [[0.7, 0.1, 0.2], [0.5, 0.4, 0.1]], "references": [[1, 0, 0], [0, 1, 1]]}, {}
+    combined = evaluate.combine(modules, force_prefix=True)
+    together = combined.compute(**inputs, **options)
+    for name, module in modules.items():
+        alone = module.compute(**{key: inputs[key] for key in module.features}, **options)
+        assert {
+            key.removeprefix(f"{name}_"): value for key, value in together.items() if key.startswith(f"{name}_")
+        } == (alone)
+    combined.add_batch(**inputs)
+    assert combined.compute(**options) == together
+
+
+def test_f62_an_input_of_no_module_is_refused():
+    module = metrics.load("comprehensiveness")
+    inputs = {"predictions": [[0.1, 0.9]], "perturbed": [[[0.4, 0.6]]], "shares": [0.5]}
+    with pytest.raises(TypeError, match="keep"):
+        module.compute(**inputs, keep=[[[0.2, 0.8]]])
+    with pytest.raises(ValueError, match="missing: \\['kept'\\]"):
+        metrics.load("sufficiency").compute(**inputs)
 
 
 def test_comprehensiveness_and_sufficiency_combine_and_need_no_references():

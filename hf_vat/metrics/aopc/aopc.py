@@ -93,7 +93,7 @@ class Aopc(base.TextMetric):
 
     def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
         score = base.choose(_DEFINITIONS, definition)
-        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks)
+        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks, "perturbed")
         ks = counts["ks"]
         if not definition.startswith("area"):
             result = {f"{definition}@{k}": float(value) for k, value in zip(ks, values, strict=True)}

@@ -15,7 +15,7 @@ only these. Published definitions differ, so the definition is named in the call
 _KWARGS_DESCRIPTION = """
 Args:
     predictions: class probabilities on the full texts, one list of C numbers for each text.
-    perturbed: class probabilities on the kept words alone; for each text one list of C numbers for each entry of `ks`.
+    kept: class probabilities on the kept words alone; for each text one list of C numbers for each entry of `ks`.
         A text with fewer entries has fewer words: its last entry counts for larger k, and `n_clamped@k` counts it. A
         text with none (an empty list) has no words: it is left out, and `n_skipped` counts it.
     references: gold class ids (integers), one for each text.
@@ -23,7 +23,7 @@ Args:
         in [0, 1].
         "gold" (default): the reference;
         "self": the class predicted on the full text.
-    ks: the numbers of kept words that the entries of `perturbed` stand for; 1, 2, 3, ... if not given.
+    ks: the numbers of kept words that the entries of `kept` stand for; 1, 2, 3, ... if not given.
 
 Returns:
     the share of texts that agree, under "posthoc_<definition>@<k>" for each k; `definition`, `scale`, `ks`, `n_total`,
@@ -38,7 +38,7 @@ Examples:
     >>> post_hoc_accuracy = evaluate.load(hf_vat.metrics.path("post_hoc_accuracy"))
     >>> result = post_hoc_accuracy.compute(
     ...     predictions=[[0.1, 0.9], [0.8, 0.2]],
-    ...     perturbed=[[[0.4, 0.6]], [[0.3, 0.7]]],
+    ...     kept=[[[0.4, 0.6]], [[0.3, 0.7]]],
     ...     references=[1, 1],
     ...     definition="self",
     ...     ks=[5],
@@ -79,14 +79,14 @@ class PostHocAccuracy(base.TextMetric):
             features=Features(
                 {
                     "predictions": base.NUMBERS,
-                    "perturbed": Sequence(base.NUMBERS),
+                    "kept": Sequence(base.NUMBERS),
                     "references": base.CLASS_ID,
                 }
             ),
         )
 
-    def _compute(self, predictions, perturbed, references, definition="gold", ks=None):
+    def _compute(self, predictions, kept, references, definition="gold", ks=None):
         score = base.choose(_DEFINITIONS, definition)
-        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks)
+        values, counts = perturbation.average_at_ks(score, predictions, kept, references, ks, "kept")
         result = {f"posthoc_{definition}@{k}": float(value) for k, value in zip(counts["ks"], values, strict=True)}
         return {**result, "definition": definition, **counts}
