@@ -207,6 +207,11 @@ class EncoderVATConfig(VATSettings):
             raise ValueError(
                 f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only."
             )
+        if not isinstance(getattr(self.encoder, "hidden_size", None), int):
+            raise ValueError(
+                f"encoder={self.encoder.model_type!r} has no single hidden_size, the width of a token's vector; use an "
+                "encoder of texts, such as BERT."
+            )
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) is None:
                 setattr(self, name, 0 if self.encoder.model_type == WordEncoderConfig.model_type else 1)

@@ -18,10 +18,11 @@ from .bottleneck import GaussianBottleneck
 from .configuration_vat import BertVATConfig, EncoderVATConfig
 from .configuration_word_encoder import WordEncoderConfig
 from .modeling_word_encoder import WordEncoderModel
-from .words import special_tokens_around
+from .words import position_offset, special_tokens_around
 
 logger = logging.get_logger(__name__)
 
+_BETAS = ("beta", "mask_beta")  # settings that weigh a term of the loss, and may change from step to step
 _PLACE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")  # where a checkpoint is, of all its files
 
 
@@ -124,6 +125,11 @@ class VATClassifier:
         self.phase = "joint" if compresses else "finetune"
         self._closed: set[str] = set()  # parameters that the phase keeps from training
         self.label_smoothing = 0.0
+        # Neither buffers, which would be raw memory after loading, nor on the device, as a number has no place.
+        self._betas = {
+            name: torch.tensor(0.0, dtype=torch.float64, device="cpu") for name in _BETAS if hasattr(config, name)
+        }
+        self.update_betas()
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args, ignore_mismatched_sizes: bool = False, **kwargs):
@@ -164,6 +170,12 @@ class VATClassifier:
             }
         self.config.custom_pipelines = pipelines
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+    @classmethod
+    def is_custom_code(cls) -> bool:
+        """No, since everything here is initialised by `transformers.initialization`: of custom code, transformers takes a
+        module without weights of its own for initialised, and the encoder's class could not scale those inside (GPT-2)."""
+        return False
 
     @torch.no_grad()
     def _init_weights(self, module):
@@ -252,6 +264,18 @@ class VATClassifier:
 
     # Forward
 
+    def update_betas(self) -> None:
+        """Let a compiled model see β and mask_beta as the configuration has them now; without compilation it always does.
+
+        Compiled, a Python number is a constant: each other value is another compilation. [`~hf_vat.training.VATTrainer`]
+        calls this at each step.
+        """
+        for name, beta in self._betas.items():
+            beta.fill_(getattr(self.config, name))
+
+    def _beta(self, name: str) -> float | torch.Tensor:
+        return self._betas[name] if torch.compiler.is_compiling() else getattr(self.config, name)
+
     def content_tokens(
         self, attention_mask: torch.Tensor, special_tokens_mask: torch.Tensor | None = None
     ) -> torch.Tensor:
@@ -311,7 +335,7 @@ class VATClassifier:
         if loss is not None and mask_term is not None and not (self.training and self.phase == "compress"):
             labelled = labels != -100
             mask_compression = mask_term * labelled
-            loss = loss + self.config.mask_beta * mask_compression.sum() / labelled.sum().clamp(min=1)
+            loss = loss + self._beta("mask_beta") * mask_compression.sum() / labelled.sum().clamp(min=1)
         return VATClassifierOutput(
             loss=loss,
             logits=logits,
@@ -366,7 +390,7 @@ class VATClassifier:
         compression = None
         if "compressor" in in_loss:
             compression = divergence * labelled
-            loss = loss + self.config.beta * compression.sum() / count
+            loss = loss + self._beta("beta") * compression.sum() / count
         return by_head[predicting], cross_entropy, compression, loss
 
 
@@ -412,9 +436,8 @@ class BertForVATClassification(VATClassifier, BertPreTrainedModel):
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
         attention_mask = _all_ones(input_ids, inputs_embeds) if attention_mask is None else attention_mask
-        if position_ids is None:  # padding on the left does not shift the text
-            first = attention_mask.int().argmax(1, keepdim=True)
-            position_ids = (torch.arange(attention_mask.shape[1], device=first.device) - first).clamp(min=0)
+        if position_ids is None:
+            position_ids = _positions(attention_mask)
         inputs = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
@@ -435,18 +458,25 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
 
     config_class = EncoderVATConfig
     base_model_prefix = "encoder"
-    supports_gradient_checkpointing = True
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
 
-    def __init__(self, config: EncoderVATConfig):
+    def __init__(self, config: EncoderVATConfig, encoder: PreTrainedModel | None = None):
         super().__init__(config)
+        if encoder is not None:  # loaded, with this configuration
+            self.encoder = encoder
         # By type name: in a folder that brings this code along, configuration and model are loaded as modules apart.
-        if config.encoder.model_type == WordEncoderConfig.model_type:
+        elif config.encoder.model_type == WordEncoderConfig.model_type:
             self.encoder = WordEncoderModel(config.encoder)
         else:
-            self.encoder = AutoModel.from_config(config.encoder, **_without_pooler(config.encoder))
+            self.encoder = AutoModel.from_config(config.encoder, **_encoder_arguments(config.encoder))
+        self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
+        # Encoders that are given no positions number the columns, padding included; RoBERTa and its kin do not.
+        takes_positions = "position_ids" in signature(type(self.encoder).forward).parameters
+        self._counts_columns = takes_positions and position_offset(self.encoder) is None
+        tables = (name for name, module in self.named_modules() if hasattr(module, "position_ids"))
+        self._position_table = next(tables, None)
         self._add_heads(config, config.classifier_dropout)
         self.post_init()
 
@@ -464,7 +494,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
             settings: of the class's configuration, such as `num_labels` or `pooling`.
 
         Raises:
-            ValueError: if the model is an encoder-decoder, before any weight is loaded.
+            ValueError: if the model is an encoder-decoder or does not read texts, before any weight is loaded.
         """
         encoder_kwargs = encoder_kwargs or {}
         place = {name: encoder_kwargs[name] for name in _PLACE if name in encoder_kwargs}
@@ -476,13 +506,11 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
             **{"encoder": encoder_config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
         )
         encoder = AutoModel.from_pretrained(
-            pretrained_model_name_or_path, **_without_pooler(encoder_config), **encoder_kwargs
+            pretrained_model_name_or_path, **_encoder_arguments(encoder_config), **encoder_kwargs
         )
         encoder.config.name_or_path = ""  # it would be saved, and a local path is nobody's business
         config.encoder = encoder.config
-        model = cls(config)
-        model.encoder = encoder
-        return model.to(encoder.dtype)
+        return cls(config, encoder).to(encoder.dtype)
 
     def resize_token_embeddings(self, *args, **kwargs):
         """As in transformers; the encoder's own configuration follows, from which a saved model is built again."""
@@ -512,9 +540,14 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
 
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
+        attention_mask = _all_ones(input_ids, inputs_embeds) if attention_mask is None else attention_mask
+        if position_ids is None and self._counts_columns:
+            position_ids = _positions(attention_mask)
+            if self._position_table is not None:  # Nyströmformer counts from 2
+                position_ids = self.get_submodule(self._position_table).position_ids[0][position_ids]
         inputs = {
             "input_ids": input_ids,
-            "attention_mask": _all_ones(input_ids, inputs_embeds) if attention_mask is None else attention_mask,
+            "attention_mask": attention_mask,
             "token_type_ids": token_type_ids,
             "position_ids": position_ids,
             "inputs_embeds": inputs_embeds,
@@ -527,11 +560,35 @@ def _all_ones(input_ids, inputs_embeds) -> torch.Tensor:
     return torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
 
 
-def _without_pooler(config) -> dict:
-    """No pooler where the encoder's class can do without: it would be trained by nothing."""
+def _positions(attention_mask: torch.Tensor) -> torch.Tensor:
+    """Position of each token in its text [B, T], from 0: padding on the left does not shift the text."""
+    first = attention_mask.int().argmax(1, keepdim=True)
+    return (torch.arange(attention_mask.shape[1], device=first.device) - first).clamp(min=0)
+
+
+def _encoder_arguments(config) -> dict:
+    """What `AutoModel` is to be told of an encoder: no pooler where its class can do without, as nothing would train it.
+
+    Raises:
+        ValueError: if the class that `AutoModel` builds does not turn each token of a text into a vector.
+    """
     encoder_class = AutoModel._model_mapping[type(config)]
-    if isinstance(encoder_class, tuple):  # Funnel has two, and no pooler
-        return {}
+    if isinstance(encoder_class, tuple):  # Funnel has two, and AutoModel needs to know which
+        config.architectures = config.architectures or [encoder_class[0].__name__]
+        encoder_class = next((one for one in encoder_class if one.__name__ in config.architectures), encoder_class[0])
+    parameters = signature(encoder_class.forward).parameters
+    if "decoder_input_ids" in parameters:
+        raise ValueError(f"encoder={config.model_type!r} is an encoder-decoder; use a model with an encoder only.")
+    if encoder_class.main_input_name != "input_ids":
+        raise ValueError(
+            f"encoder={config.model_type!r} reads {encoder_class.main_input_name}, not the token ids of a text; use an "
+            "encoder of texts, such as BERT."
+        )
+    if encoder_class.__name__ == "FunnelBaseModel":
+        raise ValueError(
+            "encoder='funnel' as a FunnelBaseModel has fewer vectors than tokens; use a FunnelModel, such as "
+            "funnel-transformer/small."
+        )
     return {"add_pooling_layer": False} if "add_pooling_layer" in signature(encoder_class).parameters else {}
 
 

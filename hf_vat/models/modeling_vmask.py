@@ -114,12 +114,5 @@ class EncoderWithVMask(WordMasking, EncoderForVATClassification):
 
     config_class = EncoderVMaskConfig
 
-    @classmethod
-    def from_encoder_pretrained(cls, *args, **kwargs) -> "EncoderWithVMask":
-        """As [`EncoderForVATClassification.from_encoder_pretrained`], with settings of [`EncoderVMaskConfig`]."""
-        model = super().from_encoder_pretrained(*args, **kwargs)
-        model._freeze_embeddings()
-        return model
-
 
 __all__ = ["BertWithVMask", "EncoderWithVMask"]

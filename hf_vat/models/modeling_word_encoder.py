@@ -113,8 +113,9 @@ class WordEncoderModel(PreTrainedModel):
         if not words.shape[1]:
             return words.new_zeros(*words.shape[:2], self.config.hidden_size)
         lengths = mask.sum(1, keepdim=True)  # [B, 1]
-        # As batches mostly are; what is traced is for all of them.
-        if not torch.compiler.is_compiling() and bool((mask[:, 1:] <= mask[:, :-1]).all()):
+        # As batches mostly are; what is traced is for all of them, and a GPU would have to wait for the answer.
+        asks = mask.device.type == "cpu" and not torch.compiler.is_compiling()
+        if asks and bool((mask[:, 1:] <= mask[:, :-1]).all()):
             return self.encoder(words, lengths)
         # LSTM and CNN look at neighbours, so the words of a text are brought together at its start, and back after.
         rows = torch.arange(mask.shape[0], device=mask.device).unsqueeze(1)  # [B, 1]

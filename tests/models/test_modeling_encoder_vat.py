@@ -6,34 +6,45 @@ import os
 import subprocess
 import sys
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import (
+    AlbertConfig,
     AutoModel,
     AutoModelForSequenceClassification,
+    BartConfig,
     BertConfig,
+    CLIPConfig,
     DataCollatorWithPadding,
+    DebertaConfig,
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
     FunnelConfig,
     GPT2Config,
     ModernBertConfig,
+    MPNetConfig,
+    NystromformerConfig,
+    PerceiverConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
     T5Config,
     T5Model,
     Trainer,
     TrainingArguments,
+    ViTConfig,
     XLMRobertaConfig,
     XLNetConfig,
     pipeline,
 )
+from transformers import initialization as init
 
 from hf_vat import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig, explain
 from hf_vat.data.vocabulary import train_word_tokenizer
@@ -92,7 +103,6 @@ NAMES = list(CONFIGURATIONS)
 WORD_ENCODERS = {"lstm", "cnn"}
 LAYOUTS = {"xlnet": (0, 2), "gpt2": (0, 0), "lstm": (0, 0), "cnn": (0, 0)}  # (1, 1) for all others
 TEMPLATES = {(1, 1): "<s> $A </s>", (0, 2): "$A:0 </s>:0 <s>:2", (0, 0): None}
-ABSOLUTE = {"bert", "distilbert", "electra", "gpt2"}  # count positions from the first column, padding or not
 SDPA = set(NAMES) - {"deberta_v2", "deberta_v2_conv", "xlnet"}
 ATT = {"bottleneck": "none"}
 TEXTS = ["good film", "the plot and the actor is very dull", "a bad movie"]
@@ -177,20 +187,47 @@ def test_c04_padding_on_the_right_never_matters(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_c19_padding_on_the_left_matters_to_absolute_positions_alone(name):
+def test_c19_padding_on_the_left_never_matters(name):
     model = make_model(name).eval()
     right, batch = model(**batch_of(name)), batch_of(name, padding_side="left")
     left = model(**batch)
     mask = batch["attention_mask"].bool()
     assert (left.token_importance[~mask] == 0).all()
-    if name in ABSOLUTE:
-        assert (left.logits - right.logits)[0].abs().max() > 1e-4
-        positions = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
-        left = model(**batch, position_ids=positions)
     torch.testing.assert_close(left.logits, right.logits, atol=1e-5, rtol=0)
     torch.testing.assert_close(
         left.token_importance[mask], right.token_importance[batch_of(name)["attention_mask"].bool()], atol=1e-5, rtol=0
     )
+
+
+@pytest.mark.parametrize("name", ["gpt2", "distilbert", "albert", "electra", "deberta", "deberta_v2", "nystromformer"])
+def test_f15_a_text_has_the_same_logits_in_every_batch(name):
+    """Encoders with learned absolute positions; the last counts them from 2."""
+    position_biased = {"position_biased_input": True, "relative_attention": True}
+    encoder = {
+        "albert": lambda: AlbertConfig(embedding_size=8, **BERT, **NO_DROPOUT),
+        "deberta": lambda: DebertaConfig(pos_att_type="p2c|c2p", **position_biased, **BERT, **NO_DROPOUT),
+        "deberta_v2": lambda: DebertaV2Config(**DEBERTA | position_biased, **BERT, **NO_DROPOUT),
+        "nystromformer": lambda: NystromformerConfig(
+            num_landmarks=34, segment_means_seq_len=34, conv_kernel_size=1, **BERT, **NO_DROPOUT
+        ),
+    }.get(name, CONFIGURATIONS.get(name))()
+    model = make_model(name, encoder).eval()
+    tokenizer = make_tokenizer(name)
+
+    @hypothesis.settings(max_examples=20, deadline=None, derandomize=True)
+    @hypothesis.given(
+        texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=4)
+    )
+    def check(texts):
+        alone = torch.cat([model(**tokenizer(text, return_tensors="pt")).logits for text in texts])
+        for side in ("left", "right"):
+            batch = tokenizer(texts, padding=True, return_tensors="pt", padding_side=side)
+            torch.testing.assert_close(model(**batch).logits, alone, atol=1e-5, rtol=0)
+
+    with torch.no_grad():
+        check()
+        first, second = (model(**tokenizer(text, return_tensors="pt")).logits for text in ("good film", "film good"))
+    assert (first - second).abs().max() > 1e-4, "positions say nothing"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -281,7 +318,7 @@ def test_gradient_checkpointing_changes_no_gradient(name):
         model = make_model(name).train()
         model.set_phase("finetune")  # the others sample
         if checkpointing and name == "xlnet":  # transformers has none for it
-            with pytest.raises(ValueError, match="gradient checkpointing"):
+            with pytest.raises(ValueError, match="does not support activation checkpointing"):
                 model.gradient_checkpointing_enable()
             return
         if checkpointing:
@@ -442,6 +479,73 @@ def test_arguments_of_the_encoder_and_of_the_classifier_arrive(tmp_path):
     assert load(tmp_path / "nested", encoder_kwargs={"subfolder": "encoder"}).config.suffix_tokens == 0
 
 
+def test_f43_a_pretrained_encoder_is_built_once(tmp_path, monkeypatch):
+    stored = save_encoder("roberta", tmp_path)
+    monkeypatch.setattr(AutoModel, "from_config", lambda *args, **kwargs: pytest.fail("a second encoder is built"))
+    model = EncoderForVATClassification.from_encoder_pretrained(tmp_path, initializer_range=0.5)
+    missing = dict(stored.named_parameters())
+    for name, parameter in model.encoder.named_parameters():
+        assert torch.equal(parameter, missing.pop(name)), name
+    assert all(name.startswith("pooler.") for name in missing)
+    assert model.learner_head.dense.weight.std().item() == pytest.approx(0.5, rel=0.2)  # new, by our rule
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_f63_missing_weights_are_drawn_as_the_encoder_s_own_class_does(name, monkeypatch):
+    """As transformers tests its own classes (`test_can_init_all_missing_weights`)."""
+    for kind in ("normal_", "trunc_normal_", "uniform_", "xavier_uniform_", "kaiming_uniform_"):
+
+        def seeded(*args, draw=init.TORCH_INIT_FUNCTIONS[kind], **kwargs):
+            torch.manual_seed(0)
+            return draw(*args, **kwargs)
+
+        monkeypatch.setitem(init.TORCH_INIT_FUNCTIONS, kind, seeded)
+    drawn = make_model(name)
+    loaded = EncoderForVATClassification.from_pretrained(None, config=copy.deepcopy(drawn.config), state_dict={})
+    own = AutoModel.from_config(CONFIGURATIONS[name]()).state_dict()
+    for key, value in loaded.state_dict().items():
+        torch.testing.assert_close(value, drawn.state_dict()[key], msg=key)
+        if key.startswith("encoder."):
+            torch.testing.assert_close(value, own[key.removeprefix("encoder.")], msg=key)
+
+
+def test_f61_what_does_not_turn_tokens_into_vectors_is_refused_by_name():
+    small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    funnel = FunnelConfig(vocab_size=24, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=32)
+    funnel.architectures = ["FunnelBaseModel"]
+    for encoder, mentions in [
+        (T5Config(d_model=16, is_encoder_decoder=False), "encoder='t5' is an encoder-decoder"),
+        (BartConfig(**small, is_encoder_decoder=False), "encoder='bart' is an encoder-decoder"),
+        (PerceiverConfig(), "encoder='perceiver' has no single hidden_size"),
+        (CLIPConfig(), "encoder='clip' has no single hidden_size"),
+        (ViTConfig(**SMALL), "encoder='vit' reads pixel_values, not the token ids of a text"),
+        (funnel, "FunnelBaseModel has fewer vectors than tokens"),
+    ]:
+        with pytest.raises(ValueError, match=mentions):
+            EncoderForVATClassification(EncoderVATConfig(encoder=encoder))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "supports"),
+    [
+        (AlbertConfig(embedding_size=8, **BERT), False),
+        (MPNetConfig(**BERT), False),
+        (XLNetConfig(d_model=16, n_layer=1, n_head=2, d_inner=32, **VOCABULARY), False),
+        (BertConfig(**BERT), True),
+        (WordEncoderConfig(vocab_size=10), True),
+    ],
+    ids=lambda value: getattr(value, "model_type", None),
+)
+def test_f61_gradient_checkpointing_is_supported_where_the_encoder_does(encoder, supports):
+    model = make_model("bert", encoder)
+    assert model.supports_gradient_checkpointing == model.encoder.supports_gradient_checkpointing == supports
+    if supports:
+        model.gradient_checkpointing_enable()
+    else:
+        with pytest.raises(ValueError, match="does not support activation checkpointing"):
+            model.gradient_checkpointing_enable()
+
+
 def test_what_cannot_be_an_encoder_is_named(tmp_path):
     small = T5Config(vocab_size=24, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     T5Model(small).save_pretrained(tmp_path / "t5")
@@ -477,8 +581,9 @@ def test_word_encoders_have_no_special_tokens_by_default():
 
 def test_funnel_has_two_classes_behind_one_configuration():
     config = FunnelConfig(vocab_size=24, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=32)
-    config.architectures = ["FunnelModel"]
-    assert make_model("bert", encoder=config).eval()(**batch_of("bert")).logits.shape == (3, 2)
+    for architectures in (["FunnelModel"], None):  # None: as it is built by hand (F61)
+        config.architectures = architectures
+        assert make_model("bert", encoder=config).eval()(**batch_of("bert")).logits.shape == (3, 2)
 
 
 # Attention kernels and further outputs
