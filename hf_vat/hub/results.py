@@ -16,6 +16,7 @@ CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
 RANDOM = "random"
 _LEAST = 20  # texts for an interval
 ACCURACY = "share of texts whose predicted class is the gold one"
+MACRO_F1 = "mean over classes of F1, the harmonic mean of precision and recall"
 _SPLITS = {"eval": "validation"}
 # What the trainer logs beside the metrics of a run.
 _NOT_METRICS = (
@@ -189,7 +190,8 @@ def _metrics(record: Mapping, prefix: str) -> dict[str, float]:
 def _logged(name: str, value: float, split: str, n: int) -> Result:
     if name == "accuracy":
         return _mean(name, np.arange(n) < round(value * n), ACCURACY, split)
-    return Result(name, value, "as the run's own compute_metrics gives it", split, n)
+    definition = MACRO_F1 if name == "macro_f1" else "as the run's own compute_metrics gives it"
+    return Result(name, value, definition, split, n)
 
 
 def _mean(name: str, values: np.ndarray, definition: str, split: str) -> Result:

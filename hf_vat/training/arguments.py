@@ -37,6 +37,11 @@ class VATTrainingArguments(TrainingArguments):
         mask_beta_step_epochs (`int`, *optional*):
             With it the weight moves by a tenth of the way after so many epochs, and stays when it is at its end. The
             published code of VMASK goes thus from 1.0 down to 0.01: 1 for BERT, 10 for CNN and LSTM.
+        early_stopping_patience (`int`, *optional*):
+            Stop when the best model's metric has not got better in so many evaluations; with phases, in so many rounds, see
+            [`VATTrainer`]. Needs `metric_for_best_model`. By default training goes on to its end.
+        early_stopping_threshold (`float`, *optional*, defaults to 0.0):
+            By how much the metric must get better.
 
     With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
@@ -85,7 +90,19 @@ class VATTrainingArguments(TrainingArguments):
             "BERT, 10 for CNN and LSTM."
         },
     )
+    early_stopping_patience: int | None = field(
+        default=None,
+        metadata={"help": "Stop after so many evaluations, or rounds of phases, that are no better than those before."},
+    )
+    early_stopping_threshold: float = field(
+        default=0.0, metadata={"help": "By how much an evaluation must be better to be so."}
+    )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(
         default=True, metadata={"help": "Keep on: phases leave parameters unused."}
     )
+
+    def __post_init__(self):
+        if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
+            self.greater_is_better = False  # the base class takes all but losses for the more the better
+        super().__post_init__()

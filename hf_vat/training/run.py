@@ -56,6 +56,7 @@ from .trainer import VATTrainer
 logger = logging.getLogger(__name__)
 
 RUN_NAME = "run.json"
+_METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
 _SHUFFLED_TOGETHER = 1000  # rows of a stream that are in memory to be drawn from
 
 # Training arguments that decide about the result, so that a run can only be continued with the same.
@@ -64,6 +65,7 @@ _DECISIVE = (
     *("learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "optim"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "label_smoothing_factor"),
     *("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs"),
+    *("early_stopping_patience", "early_stopping_threshold"),
     *("seed", "data_seed", "bf16", "fp16", "train_sampling_strategy", "metric_for_best_model"),
 )
 
@@ -83,6 +85,8 @@ _MINIMA = {
     "gradient_accumulation_steps": 1,
     "attention_probe_size": 1,
     "mask_beta_step_epochs": 1,
+    "early_stopping_patience": 1,
+    "early_stopping_threshold": 0,
     "min_count": 1,
     "extra_words": 0,
     "embedding_size": 1,
@@ -310,7 +314,7 @@ def train_classifier(
         eval_dataset=encoded.get("validation"),
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
-        compute_metrics=accuracy,
+        compute_metrics=accuracy_and_macro_f1,
         callbacks=[*callbacks, *([] if cards else [card])],
     )
     for shown in (PrinterCallback, DEFAULT_PROGRESS_CALLBACK):
@@ -475,9 +479,19 @@ def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args:
     return resume
 
 
-def accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """Share of texts whose class is right, for `compute_metrics`."""
-    return {"accuracy": float((np.argmax(prediction.predictions, -1) == prediction.label_ids).mean())}
+def accuracy_and_macro_f1(prediction: EvalPrediction) -> dict[str, float]:
+    """Share of texts whose class is right, and the mean of F1 over classes, for `compute_metrics`.
+
+    F1 of a class is 2 TP / (2 TP + FP + FN); the mean is over the classes that are gold or predicted, as in scikit-learn.
+    Texts with the label -100 are left out.
+    """
+    labelled = prediction.label_ids != -100
+    predicted, gold = np.argmax(prediction.predictions, -1)[labelled], prediction.label_ids[labelled]
+    f1 = [
+        2 * np.sum((predicted == label) & (gold == label)) / (np.sum(predicted == label) + np.sum(gold == label))
+        for label in np.union1d(predicted, gold)
+    ]
+    return {"accuracy": float(np.mean(predicted == gold)), "macro_f1": float(np.mean(f1))}
 
 
 def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: Mapping, config) -> str:
@@ -521,8 +535,8 @@ def _check_settings(model_args: ModelArguments, data_args: DataArguments, args: 
     if not args.num_train_epochs > 0 and args.max_steps <= 0:
         raise InputError(f"--num_train_epochs is {args.num_train_epochs}; it must be above 0, or give --max_steps.")
     metric = args.metric_for_best_model
-    if metric is not None and metric.removeprefix("eval_") not in ("accuracy", "loss"):
-        raise InputError(f"--metric_for_best_model is {metric!r}; it must be 'accuracy' or 'loss'.")
+    if metric is not None and metric.removeprefix("eval_") not in _METRICS:
+        raise InputError(f"--metric_for_best_model is {metric!r}; it must be one of {', '.join(_METRICS)}.")
 
 
 def _check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> None:

@@ -52,6 +52,10 @@ class PhaseSchedule:
         """The epochs, of so many, with which a phase begins."""
         return [epoch for epoch in range(epochs) if self.begins(epoch)]
 
+    def rounds(self, epochs: float) -> int:
+        """How many rounds, each of a compressor and a learner phase, are over after so many epochs."""
+        return max(int((epochs - self.start_epochs) // (self.compress_epochs + self.learn_epochs)), 0)
+
     def _locate(self, epoch: int) -> tuple[str, int]:
         """The phase of an epoch, and the number of epochs of that phase before it."""
         if not self.alternates:

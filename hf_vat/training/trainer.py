@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 
 import torch
 from datasets import IterableDataset
-from transformers import TrainerCallback
+from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint, has_length
 
 from ..data import StreamedEpochs
@@ -26,6 +26,13 @@ from .schedule import BetaSchedule, PhaseSchedule, phase_factor
 logger = logging.getLogger(__name__)
 
 STATE_NAME = "vat_state.json"
+
+# What each measure is a mean over: texts with a label, all texts, or the tokens that a word mask lies on.
+_MEANS = {
+    **dict.fromkeys(("cross_entropy", "compression", "mask_compression"), "labelled"),
+    "attention_entropy": "texts",
+    **dict.fromkeys(("mask_mean", "mask_open", "mask_sd"), "mask_tokens"),
+}
 
 _MASK_BETA_SCHEDULE = ("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs")
 
@@ -45,7 +52,8 @@ class VATTrainer(PushingTrainer):
     parameters outside the phase get no gradient and therefore do not move. Each log record carries `cross_entropy`
     and `compression` (nats; their sum with weight `beta` is `loss`), `phase`, `attention_entropy` (normalised, 0 to 1)
     and `attention_jsd` (nats; between the attention now and at the beginning of the phase). Evaluation uses the head
-    that the phase trains and adds the same measures with the prefix of its metrics.
+    that the phase trains and adds the same measures with the prefix of its metrics. A measure that the loss of a phase, or
+    the head that predicts, does not have is absent from the record.
 
     Models with a word mask, [`BertWithVMask`] and [`EncoderWithVMask`], are trained in one phase, or with a bottleneck in
     the phases of VAT. Their records also carry `mask_mean` and `mask_sd`, mean and standard deviation of the mask over
@@ -55,7 +63,11 @@ class VATTrainer(PushingTrainer):
     which one it had last. An evaluation warns if the mask is open or closed nearly everywhere, or nearly the same for all
     words, since it then cannot tell which words matter.
 
-    With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it.
+    With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it. By the
+    loss, those of compressor and learner phases cannot be compared, and a warning says so; `cross_entropy` can.
+    With phases the patience of an [`~transformers.EarlyStoppingCallback`], or of `early_stopping_patience`, counts rounds: one
+    compressor and one learner phase, the first round with the start phase. Training stops after so many rounds in which no
+    evaluation was better than all before; so everything is trained before it can stop.
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
     raises `KeyboardInterrupt`.
 
@@ -67,7 +79,8 @@ class VATTrainer(PushingTrainer):
     Raises:
         InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
             cannot be combined with phases or with the model's mask.
-        FloatingPointError: in training, if the loss is not finite, naming step, phase and component.
+        FloatingPointError: in training, if the loss is not finite, naming step, phase and component; at the next record of
+            the log, evaluation, checkpoint or end of an epoch, so nothing that follows from such a step is saved.
     """
 
     args: VATTrainingArguments
@@ -117,14 +130,19 @@ class VATTrainer(PushingTrainer):
         self.model.label_smoothing = self.args.label_smoothing_factor
         self.label_smoother = None
         self._owns_optimizer = self.optimizer is None
-        self._parts: dict[str, defaultdict[str, float]] = {
-            "train": defaultdict(float),
-            "eval": defaultdict(float),
-        }
+        self._trained: defaultdict[str, torch.Tensor | float] = defaultdict(float)  # sums since the last record
+        self._evaluated: list[dict[str, torch.Tensor]] = []  # measures of the texts of each batch
+        self._rounds, self._improved = (
+            0,
+            set(),
+        )  # rounds that are over, and whose early stopping saw the present one improve
+        self._watched: list[tuple[int, str, list[str], torch.Tensor]] = []  # whether the loss of each step was finite
         self._probe_reference: torch.Tensor | None = None
         self._interrupt = StopOnInterrupt()
         self.add_callback(self._interrupt)
         self.add_callback(_PhaseCallback(self))
+        if self.args.early_stopping_patience is not None:
+            self._stop_early()
 
     @property
     def _has_mask_term(self) -> bool:
@@ -184,7 +202,8 @@ class VATTrainer(PushingTrainer):
             self.optimizer = None
         self._probe_reference = None
         self._betas_at_start = self._constant_betas()
-        self._parts["train"].clear()
+        self._trained.clear()
+        self._watched.clear()
         if resume_from_checkpoint is True:
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
@@ -273,55 +292,72 @@ class VATTrainer(PushingTrainer):
                 self.optimizer.state.pop(parameter, None)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        self.model.update_betas()
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         if model.training:
-            if not torch.isfinite(loss):
-                raise FloatingPointError(self._describe_divergence(outputs))
+            self._watch(loss, outputs)
             # As the Trainer averages the loss: over micro-batches, then over steps.
-            self._collect("train", inputs, outputs, 1 / self.current_gradient_accumulation_steps)
+            self._collect(self._measure_texts(inputs, outputs), 1 / self.current_gradient_accumulation_steps)
         elif "labels" in inputs:
-            self._collect("eval", inputs, outputs, len(inputs["labels"]))
+            texts = self._measure_texts(inputs, outputs)
+            # Without the texts that only fill up the last batch, so that each counts once on any number of processes.
+            table = self.accelerator.gather_for_metrics(torch.stack(list(texts.values()), 1))  # [texts, measures]
+            self._evaluated.append(dict(zip(texts, table.double().cpu().unbind(1), strict=True)))
         return (loss, outputs) if return_outputs else loss
 
-    def _collect(self, split: str, inputs: dict, outputs, weight: float) -> None:
-        labelled = (inputs["labels"] != -100).sum().clamp(min=1)
-        parts = self._parts[split]
-        parts["weight"] += weight
-        parts["cross_entropy"] += outputs.cross_entropy.detach().sum() / labelled * weight
-        if outputs.compression is not None:
-            parts["compression"] += outputs.compression.detach().sum() / labelled * weight
+    def _measure_texts(self, inputs: dict, outputs) -> dict[str, torch.Tensor]:
+        """What was measured of each text of a batch, float32 [B] by name; sums over tokens for the word mask."""
+        labelled = inputs["labels"] != -100
+        texts = {"texts": torch.ones_like(labelled), "labelled": labelled, "cross_entropy": outputs.cross_entropy}
+        texts |= {"compression": outputs.compression, "mask_compression": outputs.mask_compression}
         if outputs.token_importance is not None:
-            parts["attention_entropy"] += normalised_entropy(outputs.token_importance.detach()).mean() * weight
-        if outputs.mask_compression is not None:
-            parts["mask_compression"] += outputs.mask_compression.detach().sum() / labelled * weight
+            texts["attention_entropy"] = normalised_entropy(outputs.token_importance.detach())
         if outputs.token_mask is not None:
             mask = outputs.token_mask.detach()
             attended = inputs.get("attention_mask", torch.ones_like(mask))
             content = self.model.content_tokens(attended, inputs.get("special_tokens_mask"))
-            parts["mask_tokens"] += content.sum()
-            parts["mask_mean"] += mask.sum()
-            parts["mask_open"] += (mask > 0.5).sum()
-            parts["mask_sd"] += ((mask - 0.5).square() * content).sum()  # about ½, or float32 would cancel out
+            texts["mask_tokens"] = content.sum(1)
+            texts["mask_mean"] = mask.sum(1)
+            texts["mask_open"] = (mask > 0.5).sum(1)
+            texts["mask_sd"] = ((mask - 0.5).square() * content).sum(1)  # about ½, or float32 would cancel out
+        return {name: values.detach().float() for name, values in texts.items() if values is not None}
 
-    def _mean_parts(self, split: str) -> dict[str, float]:
-        """Means since the last call over batches and processes, those of the mask over tokens, and both β."""
-        parts = self._parts[split]
-        names = ["weight", "cross_entropy"]
-        if self.schedule.alternates:
-            names.append("compression")
-        if self.model.config.pooling == "attention":
-            names.append("attention_entropy")
-        if self._has_mask_term:
-            names.append("mask_compression")
-        if self.model.word_mask is not None:
-            names += ["mask_tokens", "mask_mean", "mask_open", "mask_sd"]
-        sums = torch.stack([torch.as_tensor(float(parts[name]), dtype=torch.float64) for name in names])
-        parts.clear()
+    def _collect(self, texts: dict[str, torch.Tensor], weight: float) -> None:
+        """Add up the batch means of a training step, but for the mask, whose mean is over tokens."""
+        sums = {name: values.sum() for name, values in texts.items()}
+        for name, over in _MEANS.items():
+            if name in sums and over != "mask_tokens":
+                self._trained[name] += sums[name] / sums[over].clamp(min=1) * weight
+            elif name in sums:
+                self._trained[name] += sums[name]
+        self._trained["weight"] += weight
+        if "mask_tokens" in sums:
+            self._trained["mask_tokens"] += sums["mask_tokens"]
+
+    def _training_means(self) -> dict[str, float]:
+        """Means since the last call over batches and processes; what the phase does not measure is absent."""
+        # The same on all processes, as no record mixes phases.
+        names = list(self._trained)
+        sums = torch.stack([torch.as_tensor(float(self._trained[name]), dtype=torch.float64) for name in names])
+        self._trained.clear()
         totals = self.accelerator.reduce(sums.to(self.args.device, torch.float32), "sum").tolist()
-        means = dict(zip(names, totals, strict=True))
-        weight, tokens = max(means.pop("weight"), 1e-12), max(means.pop("mask_tokens", 0), 1)
-        for name in means:
-            means[name] /= tokens if name in ("mask_mean", "mask_open", "mask_sd") else weight
+        sums = dict(zip(names, totals, strict=True))
+        over = {name: "mask_tokens" if over == "mask_tokens" else "weight" for name, over in _MEANS.items()}
+        return self._means(sums, over)
+
+    def _evaluation_means(self) -> dict[str, float]:
+        """Means over the texts that were evaluated, and the loss that follows from them."""
+        names = self._evaluated[0]
+        sums = {name: torch.cat([batch[name] for batch in self._evaluated]).sum().item() for name in names}
+        self._evaluated.clear()
+        means = self._means(sums, _MEANS)
+        loss = means["cross_entropy"]
+        for name, beta in (("compression", "beta"), ("mask_compression", "mask_beta")):
+            loss += means[beta] * means[name] if name in means else 0
+        return {"loss": loss, **means}
+
+    def _means(self, sums: dict[str, float], over: dict[str, str]) -> dict[str, float]:
+        means = {name: sums[name] / max(sums[over[name]], 1e-12) for name in over if name in sums}
         if "mask_sd" in means:  # until here the mean of squares
             means["mask_sd"] = max(means["mask_sd"] - (means["mask_mean"] - 0.5) ** 2, 0) ** 0.5
         if self.schedule.alternates:
@@ -333,7 +369,7 @@ class VATTrainer(PushingTrainer):
     def log(self, logs, start_time=None):
         logs["phase"] = self.model.phase
         if "loss" in logs:
-            logs.update(self._mean_parts("train"))
+            logs.update(self._training_means())
             if self._probe_reference is not None:
                 logs["attention_jsd"] = jensen_shannon(self._probe_reference, self._probe_attention()).mean().item()
         super().log(logs, start_time)
@@ -342,15 +378,74 @@ class VATTrainer(PushingTrainer):
         _refuse_stream(dataloader.dataset)
         if not len(dataloader.dataset):
             raise InputError("The evaluation set is empty.")
-        self._parts["eval"].clear()
+        self._evaluated.clear()
         output = super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs)
         output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
-        if f"{metric_key_prefix}_loss" in output.metrics:
-            means = self._mean_parts("eval")
+        if self._evaluated:
+            means = self._evaluation_means()
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
             if "mask_mean" in means:
                 self._warn_of_collapse(means["mask_mean"], means["mask_sd"], metric_key_prefix)
         return output
+
+    # Selection
+
+    def _stop_early(self) -> None:
+        args = self.args
+        if args.metric_for_best_model is None or args.eval_strategy == "no":
+            raise InputError(
+                f"early_stopping_patience={args.early_stopping_patience} stops when evaluations get no better; give "
+                f"metric_for_best_model (now {args.metric_for_best_model}), such as 'accuracy', and an eval_strategy (now "
+                f"{args.eval_strategy.value!r}), such as 'epoch'."
+            )
+        if not args.early_stopping_patience >= 1 or not args.early_stopping_threshold >= 0:
+            raise InputError(
+                f"early_stopping_patience={args.early_stopping_patience} must be at least 1, and early_stopping_threshold="
+                f"{args.early_stopping_threshold} at least 0."
+            )
+        self.add_callback(EarlyStoppingCallback(args.early_stopping_patience, args.early_stopping_threshold))
+
+    def begin_selection(self) -> None:
+        """Count rounds from here on, and say so if the best model is chosen by losses of two kinds."""
+        self._rounds, self._improved = self.schedule.rounds(self.state.epoch or 0), set()
+        metric = (self.args.metric_for_best_model or "").removeprefix("eval_")
+        wants = self.args.load_best_model_at_end or any(self._patient())
+        two_heads = self.schedule.alternates and self.args.predict_from == "auto"
+        if wants and metric == "loss" and two_heads and self.model.config.beta:
+            logger.warning(
+                "The losses of compressor and learner phases cannot be compared: only the first have the compression term, "
+                "weighed by beta=%s. Choose the best model by metric_for_best_model='cross_entropy', or by accuracy.",
+                self.model.config.beta,
+            )
+
+    def _patient(self) -> list[EarlyStoppingCallback]:
+        return [callback for callback in self.callback_handler.callbacks if isinstance(callback, EarlyStoppingCallback)]
+
+    def _evaluate(self, *args, **kwargs):
+        """As in the base class, but with phases the patience of an `EarlyStoppingCallback` counts rounds."""
+        if not self.schedule.alternates:
+            return super()._evaluate(*args, **kwargs)
+        given = {callback: callback.early_stopping_patience for callback in self._patient()}
+        waited = {callback: callback.early_stopping_patience_counter for callback in given}
+        for callback in given:
+            callback.early_stopping_patience = math.inf  # it would stop in the middle of a round
+        try:
+            metrics = super()._evaluate(*args, **kwargs)
+        finally:
+            for callback, patience in given.items():
+                callback.early_stopping_patience = patience
+        rounds = self.schedule.rounds(self.state.epoch + 1e-6)
+        for callback, patience in given.items():
+            if callback.early_stopping_patience_counter == 0:
+                self._improved.add(callback)
+            better = callback in self._improved
+            callback.early_stopping_patience_counter = 0 if better else waited[callback] + (rounds > self._rounds)
+            if callback.early_stopping_patience_counter >= patience:
+                self.control.should_training_stop = True
+        if rounds > self._rounds:
+            self._rounds = rounds
+            self._improved.clear()
+        return metrics
 
     def _warn_of_collapse(self, mean: float, sd: float, prefix: str) -> None:
         config = self.model.config
@@ -394,17 +489,32 @@ class VATTrainer(PushingTrainer):
         with evaluation_mode(self.model), torch.no_grad(), self.compute_loss_context_manager():
             return self.model(**batch).token_importance.double().cpu()
 
-    def _describe_divergence(self, outputs) -> str:
+    # Divergence. Whether the loss is finite is asked at each step, and the answer read with the next record: to read it at
+    # once, a GPU would have to finish the step first.
+
+    def _watch(self, loss: torch.Tensor, outputs) -> None:
         names = ("cross_entropy", "compression", "mask_compression", "token_importance", "token_mask")
-        components = {name: getattr(outputs, name) for name in names}
-        broken = [
-            name for name, value in components.items() if value is not None and not torch.isfinite(value).all()
-        ] or ["loss"]
-        return (
-            f"The loss is not finite at step {self.state.global_step + 1} in phase {self.model.phase!r}: "
-            f"{', '.join(broken)}. Lower learning_rate ({self.args.learning_rate}) or compressor_learning_rate "
-            f"({self.args.compressor_learning_rate}), or resume from the last checkpoint."
-        )
+        values = {name: getattr(outputs, name) for name in names if getattr(outputs, name) is not None}
+        finite = torch.stack([torch.isfinite(value.detach()).all() for value in (*values.values(), loss)])
+        self._watched.append((self.state.global_step + 1, self.model.phase, [*values, "loss"], finite))
+
+    def refuse_divergence(self) -> None:
+        """Raise the error if the loss of a step since the last call was not finite."""
+        watched, self._watched = self._watched, []
+        answers = iter(torch.cat([finite for *_, finite in watched]).tolist() if watched else [])
+        for step, phase, names, _ in watched:
+            broken = [name for name in names if not next(answers)]
+            if broken:
+                raise FloatingPointError(
+                    f"The loss is not finite at step {step} in phase {phase!r}: {', '.join(broken[:-1] or broken)}. Lower "
+                    f"learning_rate ({self.args.learning_rate}) or compressor_learning_rate "
+                    f"({self.args.compressor_learning_rate}), or resume from the last checkpoint."
+                )
+
+    def _maybe_log_save_evaluate(self, *args, **kwargs):
+        if self.control.should_log or self.control.should_evaluate or self.control.should_save:
+            self.refuse_divergence()
+        super()._maybe_log_save_evaluate(*args, **kwargs)
 
     # Checkpoints
 
@@ -468,9 +578,9 @@ class VATTrainer(PushingTrainer):
     def _take_over(self, checkpoint: str) -> None:
         """What training writes into the configuration, as it was at a checkpoint."""
         config = type(self.model.config).from_pretrained(checkpoint)
-        self.model.config.predict_from = config.predict_from
-        if self.mask_beta_schedule is not None:
-            self.model.config.mask_beta = config.mask_beta
+        for name in ("predict_from", "beta", "mask_beta"):
+            if hasattr(config, name):
+                setattr(self.model.config, name, getattr(config, name))
 
 
 class _PhaseCallback(TrainerCallback):
@@ -479,10 +589,14 @@ class _PhaseCallback(TrainerCallback):
     def __init__(self, trainer: VATTrainer):
         self.trainer = trainer
 
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.trainer.begin_selection()
+
     def on_epoch_begin(self, args, state, control, **kwargs):
         self.trainer.enter_epoch(int(state.epoch + 1e-6))
 
     def on_epoch_end(self, args, state, control, **kwargs):
+        self.trainer.refuse_divergence()
         if args.logging_strategy != "no":
             control.should_log = True
         return control

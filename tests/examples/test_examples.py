@@ -380,7 +380,9 @@ def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, tra
 
 
 def test_c30_settings_out_of_range_and_unknown_metrics(training, script, tmp_path):
-    refused(script("train_vat", *training, "--metric_for_best_model", "aopc"), "'aopc'", "'accuracy' or 'loss'")
+    refused(
+        script("train_vat", *training, "--metric_for_best_model", "aopc"), "'aopc'", "one of accuracy, macro_f1, loss"
+    )
     refused(script("train_vat", *training, "--learning_rate", -1), "--learning_rate")
     refused(script("train_vat", *training, "--pooling", "median"), "--pooling", "'attention'")
     assert not (tmp_path / "run").exists()

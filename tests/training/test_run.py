@@ -312,7 +312,7 @@ def test_what_cannot_be_used_is_named_and_the_folder_stays_free(arguments, tmp_p
 
 def test_c30_a_metric_that_evaluation_does_not_give_is_refused_before_the_first_step(arguments):
     best = {"load_best_model_at_end": True}
-    with pytest.raises(InputError, match="--metric_for_best_model is 'aopc'; it must be 'accuracy' or 'loss'"):
+    with pytest.raises(InputError, match="--metric_for_best_model is 'aopc'; it must be one of accuracy, macro_f1"):
         train_classifier(*arguments(metric_for_best_model="aopc", **best))
     trainer = train_classifier(*arguments(metric_for_best_model="accuracy", **best))
     accuracies = [record["eval_accuracy"] for record in trainer.state.log_history if "eval_accuracy" in record]

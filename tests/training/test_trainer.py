@@ -175,18 +175,22 @@ def test_c31_log_records_add_up_and_never_mix_phases(make_trainer):
     records = [record for record in trainer.state.log_history if "loss" in record]
     assert {record["phase"] for record in records} == {"joint", "compress", "learn"}
     for record in records:
-        assert record["loss"] == pytest.approx(record["cross_entropy"] + 0.3 * record["compression"], abs=1e-5)
+        # Measured or absent (F02): the learner's loss has no compression term.
+        assert ("compression" in record) == (record["phase"] != "learn")
+        total = record["cross_entropy"] + 0.3 * record.get("compression", 0)
+        assert record["loss"] == pytest.approx(total, abs=1e-5)
         assert record["beta"] == 0.3
         assert 0 < record["attention_entropy"] <= 1 + 1e-6
         assert 0 <= record["attention_jsd"] <= np.log(2)
         assert record["phase"] == trainer.schedule.phase(int(np.ceil(record["epoch"])) - 1)
-        assert (record["compression"] > 0) == (record["phase"] != "learn")
+        assert record.get("compression", 1) > 0
     moved = {phase: max(r["attention_jsd"] for r in records if r["phase"] == phase) for phase in ("joint", "compress")}
     assert min(moved.values()) > 0
     evaluations = [record for record in trainer.state.log_history if "eval_loss" in record]
     assert [record["phase"] for record in evaluations] == ["joint", "compress", "learn", "compress"]
     for record in evaluations:
-        total = record["eval_cross_entropy"] + 0.3 * record["eval_compression"]
+        assert ("eval_compression" in record) == (record["phase"] == "compress")
+        total = record["eval_cross_entropy"] + 0.3 * record.get("eval_compression", 0)
         assert record["eval_loss"] == pytest.approx(total, abs=1e-5)
 
 
@@ -300,18 +304,89 @@ def test_c30_several_evaluation_sets(make_trainer, make_dataset):
     assert {"eval_one_cross_entropy", "eval_two_compression"} <= names
 
 
-def test_early_stopping_works(make_trainer):
+EACH_EPOCH = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+
+
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize(
+    ("system", "scores", "stops"),
+    [
+        ("att", [1, 1, 1], 3),  # without phases as ever: two evaluations that are no better
+        ("vat", [1] * 7, 7),  # joint, compress, learn; compress, learn; compress, learn: two rounds that are no better
+        ("vat", [1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1], 11),  # the best in the middle of a round, of which the end is worse
+        ("vat", [1, 2, 1, 3, 1, 4, 1, 5, 1], 9),  # better in each round, if not at its end
+    ],
+)
+def test_f10_patience_counts_rounds_of_phases(make_trainer, system, scores, stops, ours):
+    settings = {"early_stopping_patience": 2} if ours else {"callbacks": [EarlyStoppingCallback(2)]}
     trainer = make_trainer(
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        load_best_model_at_end=True,
-        metric_for_best_model="constant",
-        num_train_epochs=6,
-        callbacks=[EarlyStoppingCallback(2)],
+        system,
+        size=8,
+        **EACH_EPOCH,
+        save_total_limit=1,
+        metric_for_best_model="score",
+        num_train_epochs=len(scores) + (len(scores) < 8),
+        **settings,
     )
-    trainer.compute_metrics = lambda prediction: {"constant": 1.0}
+    given = iter([*scores, 0])
+    trainer.compute_metrics = lambda prediction: {"score": float(next(given))}
+    trainer.train()
+    assert trainer.state.epoch == stops
+
+
+def test_f10_default_phases_train_the_encoder_before_patience_ends(make_trainer):
+    trainer = make_trainer(
+        size=8,
+        **EACH_EPOCH,
+        metric_for_best_model="score",
+        num_train_epochs=9,
+        callbacks=[EarlyStoppingCallback(1)],
+        **{"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 2},
+    )
+    trainer.compute_metrics = lambda prediction: {"score": -trainer.state.epoch}  # worse each time
+    trainer.train()
+    phases = [record["phase"] for record in trainer.state.log_history if "loss" in record]
+    assert phases == ["compress", "compress", "learn", "learn"] * 2
+
+
+def test_f10_a_threshold_and_what_patience_needs(make_trainer):
+    settings = EACH_EPOCH | {"metric_for_best_model": "score", "num_train_epochs": 4, "early_stopping_patience": 1}
+    trainer = make_trainer("att", **settings, early_stopping_threshold=0.5)
+    given = iter([0.0, 1.0, 1.4, 9.0])
+    trainer.compute_metrics = lambda prediction: {"score": next(given)}
     trainer.train()
     assert trainer.state.epoch == 3
+    for change, mentions in [
+        ({"eval_strategy": "no", "load_best_model_at_end": False}, "eval_strategy"),
+        ({"metric_for_best_model": None, "load_best_model_at_end": False}, "metric_for_best_model"),
+        ({"early_stopping_patience": 0}, "at least 1"),
+        ({"early_stopping_threshold": float("nan")}, "at least 0"),
+    ]:
+        with pytest.raises(InputError, match=mentions):
+            make_trainer("att", **(settings | change))
+
+
+def test_f09_losses_of_two_kinds_are_said_to_be_so(make_trainer, make_model, caplog):
+    def train(system="vat", **settings):
+        caplog.clear()
+        make_trainer(system, size=8, num_train_epochs=1, **(EACH_EPOCH | settings)).train()
+        return [record.getMessage() for record in caplog.records if "cannot be compared" in record.getMessage()]
+
+    [warning] = train()
+    assert "beta=0.1" in warning and "metric_for_best_model='cross_entropy'" in warning
+    assert not train(metric_for_best_model="accuracy")
+    assert not train(predict_from="compressor")  # one head, whose loss always has the term
+    assert not train("att")
+    assert not train(model=make_model("vat", beta=0.0))
+    assert not train(load_best_model_at_end=False, metric_for_best_model="loss")
+    assert train(load_best_model_at_end=False, metric_for_best_model="loss", callbacks=[EarlyStoppingCallback(1)])
+
+
+def test_f09_cross_entropy_chooses_the_lowest(make_trainer):
+    trainer = make_trainer(**EACH_EPOCH, metric_for_best_model="cross_entropy", num_train_epochs=3)
+    trainer.train()
+    values = [record["eval_cross_entropy"] for record in trainer.state.log_history if "eval_loss" in record]
+    assert trainer.state.best_metric == min(values) and trainer.args.greater_is_better is False
 
 
 def test_c33_checkpoints_are_limited_and_loadable(make_trainer, tmp_path):
