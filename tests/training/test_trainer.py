@@ -13,10 +13,19 @@ import torch
 from datasets import Dataset
 from transformers import (
     AutoModelForSequenceClassification,
+    DataCollatorWithPadding,
     EarlyStoppingCallback,
     TrainerCallback,
+    set_seed,
 )
 
+from hf_vat import (
+    BertVMaskConfig,
+    BertWithVMask,
+    EncoderForVATClassification,
+    EncoderVATConfig,
+    WordEncoderConfig,
+)
 from hf_vat.errors import InputError
 from hf_vat.training import VATTrainer, VATTrainingArguments
 
@@ -237,6 +246,30 @@ def test_c23_resume_with_other_settings_says_which(make_trainer, stop_at):
         make_trainer("att", folder="run").train(resume_from_checkpoint=True)
     with pytest.raises(InputError, match="no checkpoint"):
         make_trainer(folder="empty").train(resume_from_checkpoint=True)
+
+
+class Anneal(TrainerCallback):
+    """Halves β after each epoch, which no schedule of ours knows of."""
+
+    def on_epoch_end(self, args, state, control, model=None, **kwargs):
+        model.config.beta /= 2
+
+
+@pytest.mark.parametrize("step", [6, 10])
+def test_f13_a_beta_that_a_callback_moved_is_taken_up_again(make_trainer, make_model, stop_at, step):
+    def make(folder, *callbacks):
+        model = make_model("vat", beta=0.8)
+        return make_trainer(model=model, folder=folder, callbacks=[Anneal(), *callbacks], num_train_epochs=3)
+
+    unbroken = make("unbroken")
+    unbroken.train()
+    assert unbroken.model.config.beta == 0.1
+    make("broken", stop_at(step)).train()
+    resumed = make("broken")
+    resumed.train(resume_from_checkpoint=True)
+    assert resumed.model.config.beta == 0.1
+    for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(expected, actual), name
 
 
 def test_ctrl_c_saves_a_checkpoint_and_stops(make_trainer, tmp_path):
@@ -487,6 +520,55 @@ def test_c15_a_loss_that_is_not_finite_names_step_phase_and_component(make_train
         make_trainer(callbacks=[Poison()]).train()
 
 
+def test_f43_divergence_is_found_before_anything_is_saved_or_logged(make_trainer, make_model, tmp_path):
+    """The answer is read with the next record, at the latest at the end of the epoch, and names the step and the phase."""
+
+    class Poison(TrainerCallback):
+        def on_step_begin(self, args, state, control, model=None, **kwargs):
+            if state.global_step == 5:
+                with torch.no_grad():
+                    model.bottleneck.mean[2].bias.fill_(float("nan"))
+
+    for settings in (
+        {"logging_steps": 100, "save_strategy": "steps", "save_steps": 7},
+        {"logging_strategy": "no", "eval_strategy": "steps", "eval_steps": 7},
+        {"logging_strategy": "no"},
+    ):
+        trainer = make_trainer(callbacks=[Poison()], **settings)
+        with pytest.raises(FloatingPointError, match=r"step 6 in phase 'compress': .*compression"):
+            trainer.train()
+        assert not list((tmp_path / "run").glob("checkpoint-*"))
+        assert not any("eval_loss" in record for record in trainer.state.log_history)
+        assert trainer.state.global_step == (8 if settings == {"logging_strategy": "no"} else 7)
+
+
+@pytest.mark.parametrize("phase", ["finetune", "joint", "compress", "learn"])
+@pytest.mark.parametrize("kind", ["bert", "cnn", "vmask", "l2x", "iba"])
+def test_f43_a_training_step_never_waits_for_the_device(make_trainer, make_model, monkeypatch, kind, phase):
+    """On the meta device there are no values: whoever asks for one, as `bool(tensor)` or `.item()` do, gets an error."""
+    small = {"hidden_size": 6, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    vat = {"bottleneck": "gaussian", "pooling": "attention", "vocab_size": 40}
+    if kind == "bert":
+        model = make_model("vat")
+    elif kind == "cnn":
+        encoder = WordEncoderConfig(vocab_size=40, encoder_type="cnn", embedding_size=4, hidden_size=6)
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder))
+    else:
+        model = BertWithVMask(BertVMaskConfig(mask_type=kind, **vat, **small))
+    trainer = make_trainer(model=model)
+    # Transformers itself asks whether there is padding; not ours to change.
+    monkeypatch.setattr("transformers.masking_utils._ignore_bidirectional_mask_sdpa", lambda *args: False)
+    model.set_phase(phase)
+    model.to("meta").train()
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._prepare_inputs = lambda inputs: inputs
+    ids = torch.ones(2, 5, dtype=torch.long, device="meta")
+    for _ in range(2):
+        loss = trainer.compute_loss(model, {"input_ids": ids, "attention_mask": ids, "labels": ids[:, 0]})
+        loss.backward()
+        assert loss.device.type == "meta"
+
+
 def test_settings_that_do_not_fit_are_refused(make_trainer, make_model, tmp_path):
     from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
 
@@ -520,6 +602,48 @@ def test_c14_beta_zero_leaves_cross_entropy_and_a_large_beta_compresses(make_tra
     assert finals[100.0] < finals[0.0] / 2
 
 
+@pytest.mark.parametrize("moved", ["mask_beta", "beta"])
+def test_f14_a_beta_that_moves_is_compiled_once(make_trainer, moved):
+    """Graphs are counted at the end of each epoch: the first makes those of training and of evaluation."""
+    counters = torch._dynamo.utils.counters["stats"]
+    graphs = []
+
+    class Count(TrainerCallback):
+        def on_epoch_end(self, args, state, control, model=None, **kwargs):
+            graphs.append(counters["unique_graphs"])
+            if moved == "beta":
+                model.config.beta /= 2
+
+    set_seed(0)
+    model = BertWithVMask(
+        BertVMaskConfig(
+            pooling="attention", bottleneck="gaussian", beta=0.8, mask_beta=0.8, vocab_size=40, hidden_size=8,
+            num_hidden_layers=1, num_attention_heads=1, intermediate_size=8,
+        )
+    )  # fmt: skip
+    torch._dynamo.reset()
+    counters.clear()
+    trainer = make_trainer(
+        model=model,
+        size=16,
+        callbacks=[Count()],
+        torch_compile=True,
+        torch_compile_backend="eager",
+        num_train_epochs=5,
+        start_epochs=5,
+        **({"mask_beta_start": 0.8, "mask_beta_end": 0.1} if moved == "mask_beta" else {}),
+    )
+    trainer.data_collator = DataCollatorWithPadding(trainer.processing_class, padding="max_length", max_length=12)
+    trainer.train()
+    assert graphs[0] > 0 and graphs[-1] == graphs[1]
+    records = [record for record in trainer.state.log_history if "loss" in record]
+    assert len({record[moved] for record in records}) == 5
+    for record in records:  # with the β of its epoch, and not of the one that was compiled
+        total = record["cross_entropy"] + record["beta"] * record["compression"]
+        total += record["mask_beta"] * record["mask_compression"]
+        assert record["loss"] == pytest.approx(total, abs=1e-5)
+
+
 # Several processes
 
 TWO_PROCESSES = """
@@ -540,7 +664,9 @@ def main():
     model = BertForVATClassification(conftest.tiny_config(initializer_range=0.2))
     processes = int(os.environ.get("WORLD_SIZE", 1))
     args = VATTrainingArguments(
-        sys.argv[2], num_train_epochs=4, start="finetune", start_epochs=1, use_cpu=True, report_to="none",
+        sys.argv[2], num_train_epochs=6 if sys.argv[3] == "stop" else 4, start="finetune", start_epochs=1,
+        compress_epochs=1 if sys.argv[3] == "stop" else 2, learn_epochs=1 if sys.argv[3] == "stop" else 2,
+        use_cpu=True, report_to="none",
         per_device_train_batch_size=8 // processes, learning_rate=1e-3, compressor_learning_rate=1e-2,
         disable_tqdm=True, logging_steps=1, eval_strategy="epoch", save_strategy="epoch", optim="sgd",
         load_best_model_at_end=True, metric_for_best_model="prob_drop@1", max_grad_norm=0,
@@ -553,7 +679,7 @@ def main():
         probabilities = torch.tensor(prediction.predictions).softmax(-1).double().tolist()
         result = aopc.compute(predictions=probabilities, perturbed=[[row[::-1]] for row in probabilities],
                               references=prediction.label_ids.tolist(), definition="prob_drop")
-        # worse each time, so that patience 1 stops after the second evaluation
+        # worse each time, so that patience 1 stops after the second round, at the end of epoch 5 (F10)
         return {"prob_drop@1": result["prob_drop@1"] - len(calls)}
     sums = []
     class Compare(TrainerCallback):
@@ -605,7 +731,7 @@ def test_c18_c87_c88_two_processes_agree_with_one(tmp_path):
 
 def test_c43_c90_early_stopping_on_a_package_metric_ends_on_all_ranks(tmp_path):
     two = launch(tmp_path, 2, "stop", "two")
-    assert [record["step"] for record in two] == [8, 8]
+    assert [record["step"] for record in two] == [20, 20]
 
 
 def test_c28_attention_by_text_has_no_filler(make_trainer, tokenizer, make_model):

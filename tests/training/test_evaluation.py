@@ -1,0 +1,137 @@
+"""What an evaluation measures does not depend on the number of processes or the size of a batch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import DataCollatorWithPadding, EvalPrediction, set_seed
+
+import hf_vat
+from hf_vat import BertVMaskConfig, BertWithVMask
+from hf_vat.training import VATTrainer, VATTrainingArguments
+from hf_vat.training.attention_shift import normalised_entropy
+from hf_vat.training.run import accuracy_and_macro_f1
+
+SIZES, BATCHES = range(1, 10), range(1, 5)
+NOT_MEASURES = ("runtime", "per_second", "preparation_time")
+
+
+def make_model(tokenizer) -> BertWithVMask:
+    """Attention, bottleneck and word mask, so that it has every measure."""
+    set_seed(0)
+    return BertWithVMask(
+        BertVMaskConfig(
+            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+            initializer_range=0.2, pooling="attention", bottleneck="gaussian", predict_from="compressor", beta=0.7,
+            mask_beta=0.4,
+        )
+    )  # fmt: skip
+
+
+def evaluations(tokenizer, rows, folder, processes: int = 1) -> dict[str, dict]:
+    """All measures for each number of texts and size of a batch."""
+    found = {}
+    for batch in BATCHES:
+        args = VATTrainingArguments(
+            str(folder), per_device_eval_batch_size=batch, use_cpu=True, report_to="none", disable_tqdm=True
+        )
+        assert args.world_size == processes
+        trainer = VATTrainer(
+            make_model(tokenizer),
+            args,
+            data_collator=DataCollatorWithPadding(tokenizer),
+            processing_class=tokenizer,
+            compute_metrics=accuracy_and_macro_f1,
+        )
+        for size in SIZES:
+            metrics = trainer.evaluate(rows.select(range(size)))
+            found[f"{size} {batch}"] = {k: v for k, v in metrics.items() if not k.endswith(NOT_MEASURES)}
+    return found
+
+
+def labelled(rows):
+    """One text is to be left out of the loss."""
+    return rows.map(lambda row, place: {"label": -100 if place == 2 else row["label"]}, with_indices=True)
+
+
+def main():
+    """A process of two: `python test_evaluation.py TESTS OUTPUT`."""
+    sys.path.insert(0, sys.argv[1])
+    import conftest
+
+    tokenizer = conftest.tokenizer._get_wrapped_function()()
+    rows = labelled(conftest.make_dataset._get_wrapped_function()(tokenizer)(max(SIZES)))
+    found = evaluations(tokenizer, rows, sys.argv[2], processes=2)
+    Path(f"{sys.argv[2]}.{os.environ['RANK']}.json").write_text(json.dumps(found))
+
+
+def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_dataset):
+    tests = Path(__file__).resolve().parents[1]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": str(Path(hf_vat.__file__).parents[1]),
+    }
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command = [*launcher, __file__, str(tests), str(tmp_path / "two")]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    first, second = (json.loads((tmp_path / f"two.{rank}.json").read_text()) for rank in (0, 1))
+    rows = labelled(make_dataset(max(SIZES)))
+    alone = evaluations(tokenizer, rows, tmp_path / "one")
+    assert len(alone) == 36 and first == second and first.keys() == alone.keys()
+    for case, expected in alone.items():
+        assert first[case] == pytest.approx(expected, abs=1e-6), case
+        # Batches do not matter either: the same texts, one by one.
+        assert expected == pytest.approx(alone[f"{case.split()[0]} 1"], abs=1e-6), case
+
+    model = make_model(tokenizer).eval()
+    with torch.no_grad():
+        texts = [model(input_ids=torch.tensor([row["input_ids"]]), labels=torch.tensor([row["label"]])) for row in rows]
+    counted = [text for row, text in zip(rows, texts, strict=True) if row["label"] != -100]
+    mask = torch.cat([text.token_mask[0, 1:-1] for text in texts])
+    means = {
+        "loss": np.mean([text.loss.item() for text in counted]),
+        "cross_entropy": np.mean([text.cross_entropy.item() for text in counted]),
+        "compression": np.mean([text.compression.item() for text in counted]),
+        "mask_compression": np.mean([text.mask_compression.item() for text in counted]),
+        "attention_entropy": np.mean([normalised_entropy(text.token_importance).item() for text in texts]),
+        "mask_mean": mask.mean().item(),
+        "mask_open": (mask > 0.5).float().mean().item(),
+        "mask_sd": mask.std(correction=0).item(),
+        "accuracy": np.mean(
+            [
+                text.logits.argmax().item() == label
+                for text, label in zip(texts, rows["label"][:], strict=True)
+                if label >= 0
+            ]
+        ),
+    }
+    for name, value in means.items():
+        assert first["9 4"][f"eval_{name}"] == pytest.approx(value, abs=1e-6), name
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_f10_accuracy_and_macro_f1_are_those_of_scikit_learn(classes):
+    metrics = pytest.importorskip("sklearn.metrics")
+    generator = np.random.default_rng(0)
+    for size in (1, 2, 7, 100):
+        logits, gold = generator.normal(size=(size, classes)), generator.integers(0, classes, size)
+        found = accuracy_and_macro_f1(EvalPrediction(predictions=logits, label_ids=gold))
+        predicted = logits.argmax(-1)
+        assert found["accuracy"] == pytest.approx(metrics.accuracy_score(gold, predicted), abs=1e-12)
+        assert found["macro_f1"] == pytest.approx(metrics.f1_score(gold, predicted, average="macro"), abs=1e-12)
+        # Texts without a label do not count.
+        more = EvalPrediction(np.vstack([logits, logits[:1]]), np.append(gold, -100))
+        assert accuracy_and_macro_f1(more) == found
+
+
+if __name__ == "__main__":
+    from hf_vat.cli import run
+
+    run(main)
