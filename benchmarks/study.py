@@ -30,7 +30,7 @@ class StudyArguments:
 
 def load_validation(args: StudyArguments, dataset: str) -> DatasetDict:
     """A data set without its test split, which no choice may depend on."""
-    data = load_paper_dataset(dataset, Path(args.data_dir) / dataset)
+    data = load_paper_dataset(dataset, args.data_dir)
     data.pop("test")
     return data
 

@@ -78,7 +78,7 @@ def main():
         raise InputError(
             "No model is named: give folders or Hub ids with --models or in the variable MODELS, or run `make quickstart`."
         )
-    page = build({name: load(name) for name in args.models})
+    page = build({shown: load(name) for shown, name in short_names(args.models).items()})
     # Texts of visitors stay here: no history in the browser (and no telemetry, see `build`).
     page.launch(
         share=args.share,
@@ -87,6 +87,19 @@ def main():
         run_history=False,
         footer_links=["gradio"],
     )
+
+
+def short_names(models: list[str]) -> dict[str, str]:
+    """What visitors see of each model: a Hub id as it is, and of a folder no more of its path than tells it from the others."""
+    parts = {name: Path(name).resolve().parts if Path(name).is_dir() else tuple(name.split("/")) for name in models}
+    shown = {}
+    for name, own in parts.items():
+        others = [other for other in parts.values() if other != own]
+        length = 1 if Path(name).is_dir() else len(own)
+        while any(other[-length:] == own[-length:] for other in others):
+            length += 1
+        shown["/".join(own[-length:])] = name
+    return shown
 
 
 def load(name: str) -> Classifier:

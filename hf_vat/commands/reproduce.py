@@ -51,7 +51,10 @@ class ReproduceArguments:
         metadata={"help": "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."},
     )
     data_dir: str | None = field(
-        default=None, metadata={"help": "Folder with a folder of files for each data set; the Hub by default."}
+        default=None,
+        metadata={
+            "help": "Folder with a folder of files for each data set, or that of the only one; the Hub by default."
+        },
     )
     work_dir: str = field(default="runs/reproduce", metadata={"help": "Folder for the cells of one paper."})
     output_dir: str = field(default="runs/results", metadata={"help": "Folder for tables and curves."})

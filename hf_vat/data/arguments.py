@@ -32,7 +32,10 @@ class DataArguments:
     )
     data_dir: str | None = field(
         default=None,
-        metadata={"help": "Folder with the train, validation and test file of --paper_dataset, in place of the Hub."},
+        metadata={
+            "help": "Folder with the train, validation and test file of --paper_dataset, or with a folder of its name that has "
+            "them, in place of the Hub."
+        },
     )
     train_file: str | None = field(
         default=None, metadata={"help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), or .parquet."}

@@ -40,7 +40,7 @@ def load_paper_dataset(
     Args:
         name: a key of `PAPER_DATASETS`.
         data_dir: folder with files named like splits (train.csv, validation.jsonl, test.parquet, …), whose columns are
-            `text` and `label`, instead of the Hub. Of Twitter the organizers' files of SemEval, without a header, are read
+            `text` and `label`, instead of the Hub; or a folder in which such a folder has the data set's name. Of Twitter the organizers' files of SemEval, without a header, are read
             too (.tsv; see [`~hf_vat.data.word_labels.load_semeval_words`]); tweets that say "Not Available" are left
             out and counted in the log.
         seed: of the drawn splits and samples.
@@ -62,9 +62,7 @@ def load_paper_dataset(
         raise InputError(f"There is no data set {name!r}; known are {listed(PAPER_DATASETS)}.")
     entry = PAPER_DATASETS[name]
     try:
-        if data_dir is not None and not Path(data_dir).expanduser().is_dir():
-            raise InputError(f"There is no folder {data_dir}.")
-        return _load(entry, data_dir, seed, streaming)
+        return _load(entry, None if data_dir is None else _own_folder(name, Path(data_dir)), seed, streaming)
     except InputError as error:
         raise InputError(f"{name}: {error} {entry.advice}") from error
 
@@ -110,6 +108,29 @@ def stratified_split(labels: Sequence[int], sizes: Mapping[str, int], seed: int)
         left = [rows[count:] for rows, count in zip(left, counts, strict=True)]
         splits[name] = generator.permutation(np.concatenate(drawn))
     return splits
+
+
+def _own_folder(name: str, data_dir: Path) -> Path:
+    """The folder of a data set: the one given, or the one of that name in it.
+
+    Raises:
+        InputError: if there is none, or the folder is another data set's or holds others alone.
+    """
+    folder = data_dir.expanduser()
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {data_dir}.")
+    if (folder / name).is_dir():
+        return folder / name
+    own, inside = folder.resolve().name, sorted(folder.iterdir())
+    others = [path.name for path in inside if path.is_dir() and path.name in PAPER_DATASETS]
+    if any(path.is_file() and path.stem.lower().startswith("train") for path in inside):
+        others = []
+    if others or (own in PAPER_DATASETS and own != name):
+        found = f"holds {listed(others)} and no folder {name!r}" if others else f"is that of {own!r}"
+        raise InputError(
+            f"The folder {data_dir} {found}. Give the folder with the files of {name}, or one that has it by the name {name!r}."
+        )
+    return folder
 
 
 def _load(entry: PaperDataset, data_dir, seed: int, streaming: bool) -> DatasetDict | dict:

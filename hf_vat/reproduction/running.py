@@ -42,7 +42,7 @@ class CellSettings:
     """What all cells of a reproduction share.
 
     Attributes:
-        data_dir: folder with one folder of files for each data set; None for the Hub.
+        data_dir: folder with one folder of files for each data set, or that of the only one; None for the Hub.
         work_dir: folder for the cells.
         max_train_samples, max_eval_samples: rows of training and of validation and test data; None for all.
         bf16: train pretrained encoders in bfloat16; word encoders stay in float32.
@@ -60,7 +60,7 @@ class CellSettings:
         Raises:
             InputError: if it cannot be loaded.
         """
-        data = load_paper_dataset(dataset, None if self.data_dir is None else Path(self.data_dir) / dataset)
+        data = load_paper_dataset(dataset, self.data_dir)
         for split in data:
             most = self.max_train_samples if split == "train" else self.max_eval_samples
             if most is not None and most < len(data[split]):

@@ -47,7 +47,12 @@ class EpochLines(TrainerCallback):
             print(f"Phases: {'; '.join(_PHASES[phase] for phase in phases)}.", flush=True)
         if not args.disable_tqdm and sys.stderr.isatty():
             self.bar = tqdm(
-                total=state.max_steps, initial=state.global_step, desc="training", unit="step", dynamic_ncols=True
+                total=state.max_steps,
+                initial=state.global_step,
+                desc="training",
+                unit="step",
+                dynamic_ncols=True,
+                leave=False,
             )
 
     def on_epoch_begin(self, args, state, control, **kwargs):

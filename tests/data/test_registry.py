@@ -410,6 +410,35 @@ def test_folder_without_validation_gets_the_papers_share(folder):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
+def test_f68_the_folder_of_the_set_or_the_one_above_it(tmp_path, streaming):
+    """Subjectivity and SST-2: two sets whose rows must not be read for each other's."""
+    for name, classes in {"subj": ("objective", "subjective"), "sst2": ("negative", "positive")}.items():
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for split in ("train", "validation", "test"):
+            rows = [f"{name} {split} {row},{classes[row % 2]}" for row in range(8)]
+            (tmp_path / "data" / name / f"{split}.csv").write_text("\n".join(["text,label", *rows]))
+    (tmp_path / "data" / "notes").mkdir()
+    read = {}
+    for data_dir in (tmp_path / "data", str(tmp_path / "data"), tmp_path / "data" / "sst2"):
+        splits = load_paper_dataset("sst2", data_dir, streaming=streaming)
+        read[str(data_dir)] = [row["text"] for split in splits.values() for row in split]
+        assert len(read[str(data_dir)]) == 24 and all(text.startswith("sst2 ") for text in read[str(data_dir)])
+    assert len({tuple(texts) for texts in read.values()}) == 1
+    with pytest.raises(
+        InputError, match=r"holds .*sst2.*subj.* and no folder 'trec'\. Give the folder with the files of trec"
+    ):
+        load_paper_dataset("trec", tmp_path / "data", streaming=streaming)
+    with pytest.raises(InputError, match=r"is that of 'sst2'\. Give the folder with the files of trec"):
+        load_paper_dataset("trec", tmp_path / "data" / "sst2", streaming=streaming)
+
+
+def test_f68_a_folder_with_files_of_its_own_may_hold_other_sets(folder):
+    own = folder(train=ROWS, test=ROWS)
+    (own / "trec").mkdir()
+    assert len(load_paper_dataset("sst2", own)["test"]) == len(ROWS)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
 def test_what_is_missing_is_named(folder, tmp_path, streaming):
     with pytest.raises(InputError, match=r"no data set 'sst3'; known are imdb, sst1"):
         load_paper_dataset("sst3", streaming=streaming)

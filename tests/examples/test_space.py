@@ -8,6 +8,7 @@ Screenshots are kept in the folder that HF_VAT_SCREENSHOTS names.
 import importlib.util
 import os
 import re
+import runpy
 import shutil
 import statistics
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -89,6 +91,33 @@ def folders(tokenizer, tmp_path_factory) -> list[Path]:
     for name in ("vat", "plain"):
         tokenizer.save_pretrained(folder / name)
     return [folder / "vat", folder / "plain", QUICKSTART if QUICKSTART.is_dir() else folder / "minilm"]
+
+
+def shown(folders: list[Path], place: int) -> str:
+    """A folder's name in the list of models; the quickstart's is VAT, the first one's vat."""
+    return folders[place].name
+
+
+@pytest.fixture(scope="module")
+def short_names():
+    pytest.importorskip("gradio", reason="needs the extra demo")
+    return runpy.run_path(str(SPACE / "app.py"))["short_names"]
+
+
+def test_f70_of_a_folder_no_more_is_shown_than_tells_it_from_the_others(short_names, tmp_path, monkeypatch):
+    for folder in ("a/x/VAT", "a/y/VAT", "b/ATT", "you"):
+        (tmp_path / folder).mkdir(parents=True)
+    a, b, c = (str(tmp_path / folder) for folder in ("a/x/VAT", "a/y/VAT", "b/ATT"))
+    assert short_names([a]) == {"VAT": a}
+    assert short_names([a, b, c, "you/ATT"]) == {"x/VAT": a, "y/VAT": b, "b/ATT": c, "you/ATT": "you/ATT"}
+    assert short_names([a, f"{a}/"]) == {"VAT": f"{a}/"}
+    monkeypatch.chdir(tmp_path)
+    assert short_names(["you/model", "b/ATT"]) == {"you/model": "you/model", "ATT": "b/ATT"}
+
+
+def test_f70_no_path_of_this_machine_is_in_the_page(app, folders):
+    page = urlopen(f"{app.address}/config").read().decode() + urlopen(app.address).read().decode()
+    assert shown(folders, 1) in page and str(folders[1].parent) not in page
 
 
 class App(NamedTuple):
@@ -277,7 +306,7 @@ def test_words_are_deleted_and_put_back_by_clicks(app, visit, folders, screensho
 
 def test_c82_text_and_labels_are_shown_as_typed(app, visit, folders):
     visitor = visit(app.address)
-    visitor.choose("Model", str(folders[1]))
+    visitor.choose("Model", shown(folders, 1))
     visitor.page.get_by_role("heading", name="gradient").wait_for()
     visitor.explain(HOSTILE)
     assert "".join(visitor.words(1).all_inner_texts()) == re.sub(r"\s", "", HOSTILE)
@@ -386,7 +415,7 @@ def test_each_model_offers_the_methods_that_work_with_it(app, visit, folders):
     assert names(visitor.options("First explanation")) == [method for method in methods if method != "mask"]
     visitor.choose("Second explanation", "integrated gradients")  # explains at once
     visitor.page.get_by_role("heading", name="integrated gradients").wait_for()
-    visitor.choose("Model", str(folders[1]))
+    visitor.choose("Model", shown(folders, 1))
     visitor.page.get_by_role("heading", name="gradient", exact=True).wait_for()
     assert visitor.page.locator(".explanations h2").all_inner_texts() == ["occlusion", "gradient"]
     assert names(visitor.options("Second explanation")) == [
@@ -409,7 +438,7 @@ def test_an_example_is_explained_when_it_is_chosen(app, visit):
 def test_thirty_words_are_answered_in_half_a_second(app, visit, folders, capsys):
     """From the click to the page that shows both explanations, in seconds of the processor: others may keep it busy."""
     visitor = visit(app.address)
-    visitor.choose("Model", str(folders[2]))
+    visitor.choose("Model", shown(folders, 2))
     clock, processor = [], []
     for number in range(6):
         text = " ".join(["Although the plot is dull"] * 5 + [f"I laughed {number} times today"])
