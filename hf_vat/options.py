@@ -83,9 +83,10 @@ _SAVING = Need(
 )
 _BEST = Need(
     "load_best_model_at_end",
-    "--load_best_model_at_end, --save_strategy best or a schedule that follows a metric",
+    "--load_best_model_at_end, --early_stopping_patience, --save_strategy best or a schedule that follows a metric",
     lambda settings: (
         settings["load_best_model_at_end"]
+        or settings["early_stopping_patience"] is not None
         or settings["save_strategy"] == "best"
         or settings["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
     ),
@@ -149,7 +150,8 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         "logging_steps": [_one_of("logging_strategy", "steps")],
         "eval_steps": [_one_of("eval_strategy", "steps")],
         "save_steps": [_one_of("save_strategy", "steps")],
-        "eval_delay": [_EVALUATION],
+        **{name: [_EVALUATION] for name in ("eval_delay", "early_stopping_patience")},
+        "early_stopping_threshold": [_given("early_stopping_patience")],
         **{name: [_SAVING] for name in ("save_total_limit", "save_only_model")},
         **{name: [_BEST] for name in ("metric_for_best_model", "greater_is_better")},
         **{name: [_given("report_to")] for name in ("run_name", "project")},

@@ -232,9 +232,10 @@ def test_a_run_leaves_a_card_with_what_it_knows(run, splits):
     metrics = json.loads((Path(trainer.args.output_dir) / "all_results.json").read_text())
 
     # accuracy, from the trainer
-    rows = {row[1]: row for row in found["metric"][1:]}
-    assert rows["test"][2] == "32" and rows["validation"][2] == "24"
-    assert rows["test"][3].startswith(f"{100 * metrics['test_accuracy']:.1f}")
+    rows = {(row[0], row[1]): row for row in found["metric"][1:]}
+    assert rows["accuracy", "test"][2] == "32" and rows["accuracy", "validation"][2] == "24"
+    assert rows["accuracy", "test"][3].startswith(f"{100 * metrics['test_accuracy']:.1f}")
+    assert float(rows["macro_f1", "test"][3]) == pytest.approx(metrics["test_macro_f1"], abs=1e-4)
 
     # faithfulness, as hf-vat evaluate measures it on the saved model
     model, tokenizer = (

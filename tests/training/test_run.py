@@ -83,6 +83,20 @@ def arguments(base, files, tmp_path):
     return make
 
 
+def test_f10_a_run_stops_early_and_chooses_by_macro_f1(arguments, tmp_path):
+    """The same model each epoch, as nothing is learnt: two rounds after the first are no better."""
+    still = {"learning_rate": 0.0, "compressor_learning_rate": 0.0, "predict_from": "learner"}
+    patience = {"metric_for_best_model": "macro_f1", "load_best_model_at_end": True, "early_stopping_patience": 2}
+    trainer = train_classifier(*arguments(num_train_epochs=8, save_total_limit=1, **still, **patience))
+    assert trainer.state.epoch == 6
+    first = next(record for record in trainer.state.log_history if "eval_macro_f1" in record)
+    assert trainer.state.best_metric == first["eval_macro_f1"] and first["epoch"] == 1
+    results = json.loads((tmp_path / "run" / "all_results.json").read_text())
+    assert {"test_accuracy", "test_macro_f1"} <= results.keys() and 0 < results["test_macro_f1"] <= 1
+    with pytest.raises(InputError, match="--early_stopping_patience is 0; it must be at least 1"):
+        train_classifier(*arguments("refused", **(patience | {"early_stopping_patience": 0})))
+
+
 def contents(folder) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -20,6 +20,11 @@ def test_phases_by_hand():
     assert [epoch for epoch in range(9) if schedule.begins(epoch)] == [0, 2, 3, 5, 6, 8]
 
 
+def test_f10_rounds_that_are_over():
+    schedule = PhaseSchedule("joint", start_epochs=2, compress_epochs=1, learn_epochs=2)
+    assert [schedule.rounds(epochs) for epochs in (0, 2, 4.9, 5, 7.99, 8, 11)] == [0, 0, 0, 1, 1, 2, 3]
+
+
 def test_without_a_bottleneck_everything_is_finetuning():
     schedule = PhaseSchedule("joint", 1, 1, 1, alternates=False)
     assert {schedule.phase(epoch) for epoch in range(5)} == {"finetune"}

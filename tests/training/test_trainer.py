@@ -604,7 +604,7 @@ def test_c14_beta_zero_leaves_cross_entropy_and_a_large_beta_compresses(make_tra
 
 @pytest.mark.parametrize("moved", ["mask_beta", "beta"])
 def test_f14_a_beta_that_moves_is_compiled_once(make_trainer, moved):
-    """Graphs are counted at the end of each epoch: the first makes those of training and of evaluation."""
+    """Graphs are counted at the end of each epoch."""
     counters = torch._dynamo.utils.counters["stats"]
     graphs = []
 
@@ -635,7 +635,7 @@ def test_f14_a_beta_that_moves_is_compiled_once(make_trainer, moved):
     )
     trainer.data_collator = DataCollatorWithPadding(trainer.processing_class, padding="max_length", max_length=12)
     trainer.train()
-    assert graphs[0] > 0 and graphs[-1] == graphs[1]
+    assert graphs[0] > 0 and graphs == graphs[:1] * 5
     records = [record for record in trainer.state.log_history if "loss" in record]
     assert len({record[moved] for record in records}) == 5
     for record in records:  # with the β of its epoch, and not of the one that was compiled
