@@ -5,7 +5,8 @@ from pathlib import Path
 
 from hf_vat.errors import InputError
 
-LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl or .parquet)"
+LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx)"
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 
 
 @dataclass
@@ -38,7 +39,11 @@ class DataArguments:
         },
     )
     train_file: str | None = field(
-        default=None, metadata={"help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), or .parquet."}
+        default=None,
+        metadata={
+            "help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), all of them also compressed (.csv.gz), .parquet "
+            "or .xlsx."
+        },
     )
     validation_file: str | None = field(
         default=None, metadata={"help": "Validation data; if there is none, a share of the training data is held out."}
@@ -52,9 +57,24 @@ class DataArguments:
         },
     )
     label_column: str = field(default="label", metadata={"help": "Column with the class names or class ids."})
-    encoding: str = field(default="utf-8", metadata={"help": "Encoding of CSV, TSV and JSON files, e.g. 'latin-1'."})
+    class_names: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "Names of the classes in the order of their ids, for training data whose labels are the ids: "
+            "'negative positive' for 0 and 1."
+        },
+    )
+    encoding: str = field(default="utf-8", metadata={"help": "Encoding of CSV, TSV and JSON files, e.g. 'cp1252'."})
+    delimiter: str | None = field(
+        default=None,
+        metadata={
+            "help": "What separates the columns of CSV and TSV files, if it is not found by itself: comma, semicolon, tab, "
+            "pipe, or any character."
+        },
+    )
     drop_empty: bool = field(
-        default=False, metadata={"help": "Leave out rows without a text or a label, which are an error otherwise."}
+        default=False,
+        metadata={"help": "Leave out rows without a text, or without a label where one is needed; an error otherwise."},
     )
     validation_share: float = field(
         default=0.1,
@@ -76,6 +96,11 @@ class DataArguments:
             "--paper_dataset. Validation and test data of a training run are read whole."
         },
     )
+
+
+def delimiter_of(name: str) -> str:
+    """The character that `--delimiter` names."""
+    return {**DELIMITERS, "\\t": "\t"}.get(name, name)
 
 
 def check_arguments(args: DataArguments) -> None:
@@ -111,6 +136,12 @@ def check_arguments(args: DataArguments) -> None:
         raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
     if args.text_column == args.label_column:
         raise InputError(f"--text_column and --label_column are both {args.label_column!r}; they must differ.")
+    if args.delimiter is not None and (len(delimiter_of(args.delimiter)) != 1 or args.delimiter in '"\r\n'):
+        raise InputError(
+            f"--delimiter is {args.delimiter!r}; it must be one of {', '.join(DELIMITERS)}, or one other character."
+        )
+    if args.class_names is not None:
+        _check_class_names(args.class_names)
     if not 0 <= args.validation_share < 1:
         raise InputError(f"--validation_share is {args.validation_share}; it must be at least 0 and below 1.")
     for option in ("max_train_samples", "max_eval_samples"):
@@ -119,10 +150,34 @@ def check_arguments(args: DataArguments) -> None:
             raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
 
 
+def refuse_training_options(args: DataArguments) -> None:
+    """Refuse, for a classifier that is trained already, what is for training alone.
+
+    Raises:
+        InputError: if such an option is given.
+    """
+    for name, advice in _OF_TRAINING.items():
+        if getattr(args, name) != DataArguments.__dataclass_fields__[name].default:
+            raise InputError(f"--{name} is for training alone; leave it out. {advice}")
+
+
+def _check_class_names(names: list[str]) -> None:
+    if len(names) < 2 or len(set(names)) < len(names) or not all(name.strip() for name in names):
+        raise InputError(
+            f"--class_names is {' '.join(map(repr, names))}; give two or more different names, in the order of their ids, "
+            "such as --class_names negative positive."
+        )
+
+
+_OF_TRAINING = {
+    "class_names": "The model has its own class names.",
+    "validation_share": "Nothing is held out here.",
+    "max_train_samples": "--max_eval_samples says how many rows to use, of any split.",
+}
 _NOT_OF_PAPERS = {
     name: DataArguments.__dataclass_fields__[name].default
     for name in (
-        *("dataset_config_name", "dataset_revision", "text_column", "label_column", "encoding", "drop_empty"),
-        "validation_share",
+        *("dataset_config_name", "dataset_revision", "text_column", "label_column", "class_names", "encoding"),
+        *("delimiter", "drop_empty", "validation_share"),
     )
 }

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from datasets import ClassLabel, Dataset, load_dataset
 from datasets.exceptions import DatasetsError
 
 from hf_vat.errors import InputError
 
-from .arguments import LOCAL_FILES, DataArguments
+from .arguments import DELIMITERS, LOCAL_FILES, DataArguments
+from .compression import file_stem, file_type
 from .formats import SUFFIXES, check_file, class_label, class_name, listed, stream_rows
 
 logger = logging.getLogger(__name__)
@@ -42,31 +41,48 @@ class Source:
     def column(self, name: str, option: str) -> Sequence:
         if name not in self.columns:
             raise InputError(
-                f"{self.origin}: no column {name!r}; found {listed(self.columns)}. Name the column with {option}."
+                f"{self.origin}: no column {name!r}; found {listed(self.columns)}. {self.column_advice(option)}"
             )
         return self.columns[name][:]
 
+    def column_advice(self, option: str) -> str:
+        if any(delimiter in name for name in self.columns for delimiter in DELIMITERS.values()):
+            return f"Name the column with {option}, or what separates the columns with --delimiter."
+        return f"Name the column with {option}."
 
-def read_sources(args: DataArguments) -> dict[str, Source]:
+
+def read_sources(args: DataArguments, labelled: bool = True) -> dict[str, Source]:
+    """
+    Args:
+        labelled: whether splits of the Hub without labels are left out.
+    """
     files = local_files(args)
-    return {split: read_file(file, args) for split, file in files.items()} if files else _read_hub(args)
+    return {split: read_file(file, args) for split, file in files.items()} if files else _read_hub(args, labelled)
 
 
 def local_files(args: DataArguments) -> dict[str, Path]:
-    """The files of the splits; none for a data set on the Hub."""
+    """The files of the splits; none for a data set on the Hub.
+
+    Raises:
+        InputError: if a delimiter is given and none of them is a CSV or TSV file.
+    """
     if args.dataset_name is None:
         files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
-        return {split: Path(file).expanduser() for split, file in files.items() if file}
-    folder = Path(args.dataset_name).expanduser()
-    return split_files(folder) if folder.is_dir() else {}
+        files = {split: Path(file).expanduser() for split, file in files.items() if file}
+    else:
+        folder = Path(args.dataset_name).expanduser()
+        files = split_files(folder) if folder.is_dir() else {}
+    if args.delimiter is not None and not any(file_type(file) in (".csv", ".tsv") for file in files.values()):
+        raise InputError("--delimiter is for CSV and TSV files, and none is given; leave it out.")
+    return files
 
 
 def split_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are named like splits; none if it has no CSV, TSV or JSON files."""
-    readable = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    """The files of a folder that are named like splits; none if it has no files that are read here alone."""
+    readable = sorted(path for path in folder.iterdir() if _is_readable(path))
     files = {}
     for split, names in _SPLIT_NAMES.items():
-        found = [path for path in readable if path.stem.lower() in names]
+        found = [path for path in readable if file_stem(path).lower() in names]
         if len(found) > 1:
             raise InputError(
                 f"{folder.resolve()}: {listed(path.name for path in found)} could each be the {split} split. "
@@ -74,7 +90,7 @@ def split_files(folder: Path) -> dict[str, Path]:
             )
         if found:
             files[split] = found[0]
-    if not files and any(path.suffix.lower() != ".parquet" for path in readable):
+    if not files and any(file_type(path) != ".parquet" for path in readable):
         raise InputError(
             f"{folder.resolve()}: no file is named like a split (train, validation or dev, test); found "
             f"{listed(path.name for path in readable)}. Rename them, or use --train_file."
@@ -82,7 +98,14 @@ def split_files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _read_hub(args: DataArguments) -> dict[str, Source]:
+def _is_readable(path: Path) -> bool:
+    try:
+        return file_type(path) in SUFFIXES
+    except InputError:  # an archive of many files
+        return False
+
+
+def _read_hub(args: DataArguments, labelled: bool) -> dict[str, Source]:
     name = args.dataset_name
     try:
         loaded = load_dataset(name, args.dataset_config_name, revision=args.dataset_revision)
@@ -98,9 +121,9 @@ def _read_hub(args: DataArguments) -> dict[str, Source]:
         found = next((candidate for candidate in names if candidate in loaded), None)
         if found is None:
             continue
-        source = _typed_source(f"{name}, split {found!r}", loaded[found], args.label_column)
-        labels = source.columns.get(args.label_column, ())
-        if split != "train" and len(labels) and all(label is None or label == -1 for label in labels):
+        source = _hub_source(f"{name}, split {found!r}", loaded[found], args.label_column)
+        labels = source.columns.get(args.label_column, ()) if labelled and split != "train" else ()
+        if len(labels) and all(label is None or label == -1 for label in labels):
             logger.warning("%s has no labels and is left out.", source.origin)
             continue
         sources[split] = source
@@ -118,13 +141,7 @@ def read_file(path: Path, args: DataArguments) -> Source:
         InputError: if there is no such file, or it has no rows or cannot be read.
     """
     path = check_file(path)
-    if path.suffix.lower() != ".parquet":
-        return Source(str(path), _columns(stream_rows(path, args)))
-    try:
-        table = pq.ParquetFile(path).read()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a Parquet file ({str(error).rstrip('.')}). Write the file anew.") from error
-    return _typed_source(str(path), Dataset(table), args.label_column)
+    return Source(str(path), _columns(stream_rows(path, args)), class_label(path, args.label_column))
 
 
 def first_rows(path: Path, args: DataArguments) -> Source:
@@ -136,7 +153,7 @@ def first_rows(path: Path, args: DataArguments) -> Source:
     path = check_file(path)
     rows = stream_rows(path, args)
     columns = _columns(islice(rows, _FIRST_ROWS))
-    if args.drop_empty and path.suffix.lower() in (".json", ".jsonl"):
+    if args.drop_empty and file_type(path) in (".json", ".jsonl"):
         # the first rows may all be among those to be left out, and need not say what they lack
         wanted = {args.label_column, args.text_column}.difference(columns, [None])
         while wanted and (row := next(rows, None)) is not None:
@@ -154,7 +171,7 @@ def _columns(rows: Iterable[dict]) -> dict[str, list]:
     return columns
 
 
-def _typed_source(origin: str, dataset: Dataset, label_column: str) -> Source:
+def _hub_source(origin: str, dataset: Dataset, label_column: str) -> Source:
     columns = {name: dataset[name] for name in dataset.column_names}
     feature = dataset.features.get(label_column)
     if not isinstance(feature, ClassLabel):

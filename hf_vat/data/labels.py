@@ -1,7 +1,11 @@
-"""Rows as texts and class ids: texts as they are written, labels compared by name, numbers as names of classes."""
+"""Rows as texts and class ids: texts as they are written, labels compared by name, numbers as names of classes.
 
+One rule for every format, by what is written: CSV files have no types, so the number 1 and the text "1" are one label.
+"""
+
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from datasets import ClassLabel, Features, Value
@@ -10,17 +14,30 @@ from hf_vat.errors import LONE_SURROGATE, InputError
 
 from .arguments import DataArguments
 from .files import Source
-from .formats import Number, listed
+from .formats import listed
+
+logger = logging.getLogger(__name__)
+
+DROP_EMPTY = "Fill them in, or leave them out with --drop_empty."
+NO_ROW = "no row has both a text and a label."
+INCOMPLETE = "rows without a text or a label"
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
+_TRUTH = ("true", "false")
+# a list of JSON, Python or NumPy, a tuple, a set or an object
+_LIST = re.compile(r"""\[\s*(?:(?:['"]|-?[0-9.]).*)?\] | [({]\s*['"].*[)}]""", re.VERBOSE | re.DOTALL)
+_MISSING = {"nan", "none", "null", "na", "n/a", "<na>", "#n/a"}  # what programs write for a number that is missing
 
 
 class Row(NamedTuple):
-    """A text and its label as a name, either of them None if it is missing, and where they are, counted from 1."""
+    """A text and its label as a name, either of them None if it is missing, and where they are, counted from 1.
+
+    A text is a list of words where it comes already split, and that was allowed.
+    """
 
     number: int
-    text: str | None
+    text: str | list[str] | None
     label: str | None
 
     def missing(self, text_column: str, label_column: str) -> str | None:
@@ -51,7 +68,7 @@ def find_text_column(source: Source, args: DataArguments) -> str:
     if len(candidates) != 1:
         raise InputError(
             f"{source.origin}: no column 'text', and not exactly one other column with words; found "
-            f"{listed(source.columns)}. Name the column with --text_column."
+            f"{listed(source.columns)}. {source.column_advice('--text_column')}"
         )
     return candidates[0]
 
@@ -72,7 +89,7 @@ def as_row(source: Source, number: int, text: object, label: object, text_column
     """A row with its text as it is, and its label as a name.
 
     Raises:
-        InputError: if the text is no string, or the label neither a name nor a number.
+        InputError: if the text is no string or number, or the label neither a name nor a number.
     """
     return Row(number, as_text(source.origin, number, text, text_column), _as_label(source, number, label))
 
@@ -81,18 +98,50 @@ def as_text(origin: str, number: int, text: object, text_column: str) -> str | N
     """A text as it is, None if it is missing or blank.
 
     Raises:
-        InputError: if it is no string, or cannot be encoded.
+        InputError: if it is no string or number, or cannot be encoded.
     """
-    if not (text is None or isinstance(text, str)):
-        raise InputError(
-            f"{origin}: row {number} of column {text_column!r} is {text!r}, but texts must be strings. Name the column "
-            "with --text_column."
-        )
-    if text is None or not text.strip():
+    if text is None or text != text:  # NaN
         return None
+    if not isinstance(text, str | bool | int | float):
+        words = " A list of words is a text already split for explaining alone." * isinstance(text, list)
+        raise InputError(
+            f"{origin}: row {number} of column {text_column!r} is {text!r}, but texts must be strings.{words} Name the "
+            "column with --text_column."
+        )
+    text = str(text)
     if LONE_SURROGATE.search(text):
         raise InputError(f"{origin}: row {number} contains half a character (a lone surrogate); correct it.")
-    return str(text)
+    return text if text.strip() else None
+
+
+class TextReader:
+    """Texts as [`as_text`] gives them, or where each is a list of words, these."""
+
+    def __init__(self, origin: str, text_column: str):
+        self.origin, self.text_column, self._split = origin, text_column, None
+
+    def read(self, number: int, cell: object) -> str | list[str] | None:
+        """
+        Raises:
+            InputError: if the cell cannot be used, or is split into words where those before are not.
+        """
+        if cell is None or cell != cell:  # NaN
+            return None
+        split = isinstance(cell, list)
+        if self._split not in (None, split):
+            raise InputError(
+                f"{self.origin}: row {number} of column {self.text_column!r} is {cell!r}, but those before are "
+                f"{'lists of words' if self._split else 'texts'}. Write all rows in the same way."
+            )
+        self._split = split
+        if not split:
+            return as_text(self.origin, number, cell, self.text_column)
+        words = [as_text(self.origin, number, word, self.text_column) for word in cell]
+        if None in words:
+            raise InputError(
+                f"{self.origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
+            )
+        return words or None
 
 
 def incomplete_rows(origin: str, places: Sequence[str], advice: str) -> str:
@@ -102,49 +151,83 @@ def incomplete_rows(origin: str, places: Sequence[str], advice: str) -> str:
 
 
 def _as_label(source: Source, number: int, value: object) -> str | None:
-    """The label as a name; a number from a source with types stays marked as one."""
+    """The label as a name."""
     if source.class_names and isinstance(value, str):
         return value
     if value is None or value != value:  # NaN
         return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        value = Number(value)
-    if not isinstance(value, str):
+    name = str(value).strip()
+    if not isinstance(value, str | bool | int | float) or _LIST.fullmatch(name):
         raise InputError(f"{source.origin}: row {number} has the label {value!r}; each text needs one name or number.")
-    if value.strip().startswith("-") and _NUMBER.fullmatch(value.strip()):
+    if name.startswith("-") and _NUMBER.fullmatch(name):
         raise InputError(
-            f"{source.origin}: row {number} has the label {value.strip()}. Negative labels mark unlabelled rows, as in "
-            "the test sets of GLUE: use a split with labels. If they are classes, write names instead."
+            f"{source.origin}: row {number} has the label {name}. Negative labels mark unlabelled rows, as in the test "
+            "sets of GLUE: use a split with labels. If they are classes, write names instead."
         )
-    return value if isinstance(value, Number) else value.strip() or None
+    return name.lower() if name.lower() in _TRUTH else name or None
 
 
-def whole_numbers(origin: str, rows: list[Row]) -> list[Row]:
-    """Write 1.0 as 1 if all labels are numbers; refuse fractions, and numbers mixed with names."""
-    fraction = next((row for row in rows if not _WHOLE_NUMBER.fullmatch(row.label)), None)
-    if fraction is None:
-        return [row._replace(label=row.label.partition(".")[0]) for row in rows]
-    if all(_NUMBER.fullmatch(row.label) for row in rows):
-        raise InputError(
-            f"{origin}: row {fraction.number} has the label {fraction.label}. Numbers as labels must be whole; "
-            "regression is not supported."
-        )
-    number = next((row for row in rows if isinstance(row.label, Number)), None)
-    name = next((row for row in rows if not isinstance(row.label, Number)), None)
-    if number is not None and name is not None:
-        raise InputError(
-            f"{origin}: row {name.number} has the name {name.label!r} as its label, but row {number.number} the number "
-            f"{number.label}. Write all labels as names, or all as numbers."
-        )
-    return rows
+class OneKind:
+    """Sees to it that the labels of a file are all names, or all whole numbers.
+
+    Args:
+        names: the class names if they are known, which may look like numbers.
+    """
+
+    def __init__(self, origin: str, names: Iterable[str] = ()):
+        self.origin, self.names = origin, frozenset(names)
+        self._name: Row | None = None
+        self._number: Row | None = None
+
+    def checked(self, row: Row) -> Row:
+        """The row, with 1.0 written as 1.
+
+        Raises:
+            InputError: if the label is a fraction, or of another kind than those before.
+        """
+        if not _NUMBER.fullmatch(row.label):
+            self._name = self._name or row
+        elif row.label not in self.names:
+            self._number = self._number or row
+        if self._name and self._number:
+            raise InputError(
+                f"{self.origin}: row {self._name.number} has the name {self._name.label!r} as its label, but row "
+                f"{self._number.number} the number {self._number.label}. Write all labels as names, or all as numbers; or "
+                "list all classes with --class_names."
+            )
+        if row.label in self.names or not _NUMBER.fullmatch(row.label):
+            return row
+        if not _WHOLE_NUMBER.fullmatch(row.label):
+            raise InputError(
+                f"{self.origin}: row {row.number} has the label {row.label}. Numbers as labels must be whole; "
+                "regression is not supported."
+            )
+        return row._replace(label=row.label.partition(".")[0])
 
 
-def sorted_names(labels: set[str]) -> list[str]:
-    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
-        return sorted(labels, key=lambda label: (int(label), label))
-    return sorted(labels)
+def names_of(origin: str, rows: Iterable[Row]) -> tuple[list[str], Row | None]:
+    """The classes of rows that have a label each, and the first of those whose label stands for a missing one.
+
+    "nan" and its like are missing among numbers; among names they are names like others.
+
+    Raises:
+        InputError: while iterating, if the labels are not all names or all whole numbers.
+    """
+    kind, names, marks = OneKind(origin), set(), {}
+    for row in rows:
+        if row.label.lower() in _MISSING:
+            marks.setdefault(row.label, row)
+        else:
+            names.add(kind.checked(row).label)
+    if all(_NUMBER.fullmatch(name) for name in names):
+        return sorted(names, key=lambda name: (int(name), name)), next(iter(marks.values()), None)
+    return sorted(names.union(marks)), None
+
+
+def without_mark(row: Row, names: Sequence[str]) -> Row:
+    """The row, without a label that stands for a missing one and is not among the class names."""
+    missing = row.label is not None and row.label.lower() in _MISSING and row.label not in names
+    return row._replace(label=None) if missing else row
 
 
 def class_id(label: str, ids: dict[str, int]) -> int | None:
@@ -156,6 +239,7 @@ def class_id(label: str, ids: dict[str, int]) -> int | None:
 def label_ids(names: Sequence[str], positions: bool) -> dict[str, int]:
     """Class ids by name, and by position if that is wanted and no name is a number."""
     ids = {name: position for position, name in enumerate(names)}
+    ids = {name.lower(): position for name, position in ids.items() if name.lower() in _TRUTH} | ids
     if positions and not any(_NUMBER.fullmatch(name) for name in names):
         ids |= {str(position): position for position in range(len(names))}
     return ids
@@ -169,12 +253,71 @@ def encode_row(origin: str, row: Row, names: Sequence[str], ids: dict[str, int])
     """
     label = class_id(row.label, ids)
     if label is None:
-        positions = f" (or 0 to {len(names) - 1})" if len(ids) > len(names) else ""
+        positions = f" (or 0 to {len(names) - 1})" if "0" in ids and "0" not in names else ""
         raise InputError(
             f"{origin}: row {row.number} has the unknown label {row.label!r}; known are "
             f"{listed(names)}{positions}. Correct it, or add rows with this label to the training data."
         )
     return {"text": row.text, "label": label}
+
+
+def texts_with_ids(
+    source: Source, cells: Iterable[tuple], args: DataArguments, names: Sequence[str], labelled: bool
+) -> Iterator[tuple[str | list[str], int | None]]:
+    """Texts, or lists of words, with the class ids of a model.
+
+    Args:
+        cells: text and label of each row, as they are found.
+        args: the columns by name, and whether rows are left out.
+        names: the class names of the model.
+        labelled: whether each row needs a text and a label. If not, a missing text is empty, and the id of a label that is
+            missing or unknown None; the first that is unknown is told in the log.
+
+    Raises:
+        InputError: while iterating, if a text cannot be used, or a label that is needed.
+    """
+    reader, kind = TextReader(source.origin, args.text_column), OneKind(source.origin, names)
+    ids, left_out, told = label_ids(names, positions=True), 0, False
+    for number, (cell, value) in enumerate(cells, 1):
+        text = reader.read(number, cell)
+        if not labelled:
+            if text is None and args.drop_empty:
+                left_out += 1
+                continue
+            label, known = _label_or_none(source, number, value, ids)
+            if not known and not told:
+                told = True
+                logger.warning(
+                    "%s: row %d has the label %r, and the classes of the model are %s; labels that are none of these are "
+                    "left out",
+                    *(source.origin, number, value, listed(names)),
+                )
+            yield text or "", label
+            continue
+        row = without_mark(Row(number, text, _as_label(source, number, value)), names)
+        missing = row.missing(args.text_column, args.label_column)
+        if not missing:
+            yield text, encode_row(source.origin, kind.checked(row), names, ids)["label"]
+        elif args.drop_empty:
+            left_out += 1
+        else:
+            raise InputError(incomplete_rows(source.origin, [missing], DROP_EMPTY))
+    if left_out:
+        logger.warning(
+            "%s: %s, left out: %d", source.origin, INCOMPLETE if labelled else "rows without a text", left_out
+        )
+
+
+def _label_or_none(source: Source, number: int, value: object, ids: dict[str, int]) -> tuple[int | None, bool]:
+    """The class id if there is one, and whether the label is one that the model knows, or missing."""
+    try:
+        label = _as_label(source, number, value)
+    except InputError:
+        return None, False
+    if label is None or (label.lower() in _MISSING and label not in ids):
+        return None, True
+    found = class_id(label, ids)
+    return found, found is not None
 
 
 def features_of(names: list[str]) -> Features:

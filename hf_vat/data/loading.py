@@ -13,10 +13,10 @@ from hf_vat.errors import InputError
 from .arguments import DataArguments, check_arguments
 from .files import local_files, read_file, read_sources
 from .formats import listed
-from .labels import as_text, features_of, find_text_column
+from .labels import NO_ROW, features_of, find_text_column, texts_with_ids
 from .papers import load_paper_dataset
-from .splits import encode_sources, sample, sampled
-from .streaming import FileRows, check_streamed_classes, class_names_of, encoded_rows, stream_encoded
+from .splits import count_rows, draw, encode_sources, sample, sampled
+from .streaming import FileRows, check_streamed_classes, class_names_of, stream_encoded
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +26,13 @@ def load_text_classification(
 ) -> DatasetDict | dict[str, Dataset | IterableDataset]:
     """Load texts and labels, with one label map for all splits.
 
-    The label map is `label_names` if given; else the names and order of the training split's `ClassLabel` column, as
-    many Hub data sets have it; else the labels that occur in the training split, sorted (numbers by value). Labels are
-    compared by name, without the white space around them; 1.0 is read as 1 if all labels of the split are whole
-    numbers. If `label_names` are given and none is a number, the ids 0, 1, … in a file are positions in them.
+    The label map is `label_names` or `args.class_names` if given; else the names and order of the training split's
+    `ClassLabel` column, as many Hub data sets have it; else the labels that occur in the training split, sorted (numbers
+    by value). If names are given and none is a number, the ids 0, 1, … in a file are positions in them.
+
+    Labels are compared by what is written, alike in every format: without the white space around them, 1.0 as 1, `true` in
+    lower case, the number 1 as the text "1". In a split they are all names, or all whole numbers. Among numbers "nan"
+    and its like ("NA", "None", "null", "#N/A") are missing labels; among names they are names.
 
     Texts are the exact strings of the data. A Hub data set's test or validation split in which no row is labelled (as
     in GLUE) is left out with a warning.
@@ -49,10 +52,12 @@ def load_text_classification(
 
     Raises:
         InputError: if the data cannot be found or read, a text or label is missing (unless `drop_empty`), a label is
-            unknown, negative or neither a name nor a whole number, or all training rows have the same label. Rows are
-            counted from 1, without the header.
+            unknown, negative or neither a name nor a whole number, names are mixed with numbers, or all training rows have
+            the same label. Rows are counted from 1, without the header.
+        MissingExtra: if a file is an Excel workbook and openpyxl is not installed.
     """
     check_arguments(args)
+    label_names = label_names or args.class_names
     if args.paper_dataset is not None:
         splits = load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, args.streaming)
         splits = {split: _in_memory(rows) if split != "train" else rows for split, rows in splits.items()}
@@ -67,13 +72,17 @@ def load_text_classification(
 
 def load_texts(
     args: DataArguments, model, labelled: bool = True, split: str | None = None
-) -> tuple[list[str], list[int] | None]:
-    """The texts and class ids of a split; other splits are not read.
+) -> tuple[list[str | list[str]], list[int | None] | None]:
+    """The texts and class ids of a split; other splits are not used.
+
+    A column of JSON or Parquet whose cells are lists of words holds texts that are already split.
 
     Args:
         args: arguments, whose `max_eval_samples` are for any split.
         model: the classifier whose classes the labels are.
-        labelled: whether labels are needed; if not, a source without the label column gives None in their place.
+        labelled: whether each row needs a text and a label. If not, a missing text is empty (left out with `drop_empty`),
+            and the id of a label that is missing or unknown to the model None; the log tells the first that is unknown.
+            If there are no ids at all, None is in their place.
         split: "train", "validation" or "test"; by default the test split, or the first that there is.
 
     Raises:
@@ -85,33 +94,38 @@ def load_texts(
     if args.paper_dataset is not None:
         rows = _paper_split(args, model, split or "test")
         return rows["text"][:], rows["label"][:]
-    sources = read_sources(args)
+    sources = read_sources(args, labelled)
     if split is None:
         split = "test" if "test" in sources else next(iter(sources))
     elif split not in sources:
         raise InputError(f"There is no {split} split, only {listed(sources)}.")
-    source = sources[split]
-    if not labelled and args.label_column not in source.columns:
-        column = find_text_column(source, args)
-        numbered = enumerate(source.column(column, "--text_column"), 1)
-        texts = [as_text(source.origin, number, text, column) or "" for number, text in numbered]
-        logger.info("%s of %s: %d texts without labels", split, source.origin, len(texts))
-        return texts[: args.max_eval_samples], None
-    # As a test split, whichever it is: nothing is held out from it.
-    rows = encode_sources({"test": source}, args, class_names(model), positions=True)["test"]
-    rows = sample(rows, split, args.max_eval_samples, args.split_seed)
-    return rows["text"][:], rows["label"][:]
+    source, names = sources[split], class_names(model)
+    args = replace(args, text_column=find_text_column(source, args))
+    texts = source.column(args.text_column, "--text_column")
+    if labelled or args.label_column in source.columns:
+        labels = source.column(args.label_column, "--label_column")
+    else:
+        labels = [None] * len(texts)
+    rows = list(texts_with_ids(source, zip(texts, labels, strict=True), args, names, labelled))
+    if not rows:
+        raise InputError(f"{source.origin}: {NO_ROW if labelled else 'no row has a text.'}")
+    drawn = draw(len(rows), args.max_eval_samples, args.split_seed)
+    texts, labels = zip(*(rows if drawn is None else [rows[place] for place in drawn]), strict=True)
+    count_rows(split, labels, names)
+    return list(texts), None if set(labels) == {None} else list(labels)
 
 
-def stream_texts(args: DataArguments, model) -> Iterator[tuple[str, int | None]]:
+def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], int | None]]:
     """The texts of the test split, or of the first split that there is, with their class ids while they are read.
+
+    They are those of [`load_texts`] where no labels are needed.
 
     Args:
         args: arguments with `streaming`; the first `max_eval_samples` rows are read.
         model: the classifier whose classes the labels are.
 
     Returns:
-        An iterator over texts and class ids. The id is None where a file has no label column.
+        An iterator over texts and class ids, which are None where there is none that the model knows.
 
     Raises:
         InputError: at once if the source cannot be used, and while iterating if a row cannot.
@@ -123,10 +137,7 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str, int | None]]
     else:
         files = _files(args)
         rows = FileRows.of(files.get("test") or next(iter(files.values())), args)
-        if rows.labelled:
-            texts = ((row["text"], row["label"]) for row in encoded_rows(rows, class_names(model), positions=True))
-        else:
-            texts = ((text, None) for text in rows.texts())
+        texts = texts_with_ids(rows.head, rows.cells(), rows.args, class_names(model), labelled=False)
     return islice(texts, args.max_eval_samples)
 
 
@@ -141,7 +152,7 @@ def _stream_files(args: DataArguments, label_names: Sequence[str] | None) -> dic
         raise InputError(f"There is no training split, only {listed(files)}. Give a training split or --train_file.")
     rows = FileRows.of(files.pop("train"), args)
     if label_names is not None:
-        check_streamed_classes(rows)
+        check_streamed_classes(rows, label_names)
     names, positions = label_names or class_names_of(rows), label_names is not None
     loaded = replace(rows.args, streaming=False)  # with the text column of the training file
     sources = {split: read_file(path, loaded) for split, path in files.items()}

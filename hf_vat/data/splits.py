@@ -13,21 +13,22 @@ from .arguments import DataArguments
 from .files import Source
 from .formats import listed
 from .labels import (
+    DROP_EMPTY,
+    INCOMPLETE,
+    NO_ROW,
+    OneKind,
     Row,
     encode_row,
     features_of,
     find_text_column,
     incomplete_rows,
     label_ids,
-    sorted_names,
+    names_of,
     source_rows,
-    whole_numbers,
+    without_mark,
 )
 
 logger = logging.getLogger(__name__)
-
-DROP_EMPTY = "Fill them in, or leave them out with --drop_empty."
-NO_ROW = "no row has both a text and a label."
 
 
 def encode_sources(
@@ -48,10 +49,14 @@ def encode_sources(
             "or the class names of the model."
         )
     text_column = find_text_column(next(iter(sources.values())), args)
-    rows = {split: _complete_rows(source, text_column, args) for split, source in sources.items()}
+    rows = {split: list(source_rows(source, text_column, args.label_column)) for split, source in sources.items()}
     if names is None:
-        names = sources["train"].class_names or sorted_names({row.label for row in rows["train"]})
+        names = sources["train"].class_names
+    if names is None:
+        labelled = (row for row in rows["train"] if not row.missing(text_column, args.label_column))
+        names, _ = names_of(sources["train"].origin, labelled)
     names, ids = list(names), label_ids(names, positions)
+    rows = {split: _complete_rows(sources[split].origin, rows[split], names, text_column, args) for split in rows}
     splits = DatasetDict({split: _encode(sources[split].origin, rows[split], names, ids) for split in rows})
     if "train" in splits:
         check_classes(sources["train"].origin, splits["train"])
@@ -88,33 +93,50 @@ def sampled(splits: Mapping[str, Dataset | IterableDataset], args: DataArguments
 
 def sample(rows: Dataset, split: str, limit: int | None, seed: int) -> Dataset:
     """The rows of a split, or that many of them drawn at random, counted in the log."""
-    if limit is not None and limit < len(rows):
-        rows = rows.shuffle(seed=seed).select(range(limit))  # files are often sorted by label
-    counts = Counter(rows["label"][:])
-    described = ", ".join(f"{name} {counts[label]}" for label, name in enumerate(rows.features["label"].names))
-    logger.info("%s: %d rows (%s)", split, len(rows), described)
+    drawn = draw(len(rows), limit, seed)
+    rows = rows if drawn is None else rows.select(drawn)
+    count_rows(split, rows["label"][:], rows.features["label"].names)
     return rows
 
 
-def _complete_rows(source: Source, text_column: str, args: DataArguments) -> list[Row]:
-    rows, incomplete = [], []
-    for row in source_rows(source, text_column, args.label_column):
+def draw(size: int, limit: int | None, seed: int) -> list[int] | None:
+    """The positions of `limit` of the rows, drawn at random as files are often sorted by label; None for all rows."""
+    if limit is None or limit >= size:
+        return None
+    return np.random.default_rng(seed).permutation(size)[:limit].tolist()
+
+
+def count_rows(split: str, labels: Sequence[int | None], names: Sequence[str]) -> None:
+    """Tell in the log how many rows of each class there are."""
+    counts = Counter(labels)
+    described = [f"{name} {counts[label]}" for label, name in enumerate(names)]
+    described += [f"without a label {counts[None]}"] if None in counts else []
+    logger.info("%s: %d rows (%s)", split, len(labels), ", ".join(described))
+
+
+def _complete_rows(
+    origin: str, rows: list[Row], names: Sequence[str], text_column: str, args: DataArguments
+) -> list[Row]:
+    complete, incomplete = [], []
+    for row in rows:
+        row = without_mark(row, names)
         missing = row.missing(text_column, args.label_column)
         if missing:
             incomplete.append(missing)
         else:
-            rows.append(row)
+            complete.append(row)
     if incomplete and not args.drop_empty:
-        raise InputError(incomplete_rows(source.origin, incomplete, DROP_EMPTY))
+        raise InputError(incomplete_rows(origin, incomplete, DROP_EMPTY))
     if incomplete:
-        logger.warning("%s: rows without a text or a label, left out: %d", source.origin, len(incomplete))
-    if not rows:
-        raise InputError(f"{source.origin}: {NO_ROW}")
-    return rows if source.class_names else whole_numbers(source.origin, rows)
+        logger.warning("%s: %s, left out: %d", origin, INCOMPLETE, len(incomplete))
+    if not complete:
+        raise InputError(f"{origin}: {NO_ROW}")
+    return complete
 
 
 def _encode(origin: str, rows: list[Row], names: list[str], ids: dict[str, int]) -> Dataset:
-    encoded = [encode_row(origin, row, names, ids) for row in rows]
+    kind = OneKind(origin, names)
+    encoded = [encode_row(origin, kind.checked(row), names, ids) for row in rows]
     columns = {column: [row[column] for row in encoded] for column in ("text", "label")}
     return Dataset.from_dict(columns, features=features_of(names))
 

@@ -17,18 +17,21 @@ from .arguments import DataArguments
 from .files import Source, first_rows
 from .formats import stream_rows
 from .labels import (
+    DROP_EMPTY,
+    INCOMPLETE,
+    NO_ROW,
+    OneKind,
     Row,
     as_row,
-    as_text,
     encode_row,
     features_of,
     find_text_column,
     incomplete_rows,
     label_ids,
-    sorted_names,
-    whole_numbers,
+    names_of,
+    without_mark,
 )
-from .splits import DROP_EMPTY, NO_ROW, one_class
+from .splits import one_class
 
 logger = logging.getLogger(__name__)
 
@@ -107,47 +110,54 @@ class FileRows:
     def __iter__(self) -> Iterator[Row]:
         text_column, label_column = self.args.text_column, self.args.label_column
         self.head.column(label_column, "--label_column")
-        for number, row in enumerate(stream_rows(self.path, self.args, [text_column, label_column]), 1):
-            yield as_row(self.head, number, row.get(text_column), row.get(label_column), text_column)
+        for number, (text, label) in enumerate(self.cells(), 1):
+            yield as_row(self.head, number, text, label, text_column)
 
-    def texts(self) -> Iterator[str]:
-        """The texts alone; those that are missing are empty."""
-        text_column = self.args.text_column
-        for number, row in enumerate(stream_rows(self.path, self.args, [text_column]), 1):
-            yield as_text(self.head.origin, number, row.get(text_column), text_column) or ""
+    def cells(self) -> Iterator[tuple]:
+        """Text and label of each row as they are found."""
+        columns = [self.args.text_column, *([self.args.label_column] if self.labelled else [])]
+        for row in stream_rows(self.path, self.args, columns):
+            yield row.get(self.args.text_column), row.get(self.args.label_column) if self.labelled else None
 
 
 def class_names_of(rows: FileRows) -> list[str]:
     """The classes of a file: those that it names itself, or the labels of all rows.
 
-    Of the rows no more is kept than the first of each label.
+    Of the rows no more is kept than their labels.
 
     Raises:
         InputError: if a row that is read cannot be used, or there are fewer than two classes, or more than 1,000.
     """
     if rows.head.class_names:
-        check_streamed_classes(rows)
+        check_streamed_classes(rows, rows.head.class_names)
         return rows.head.class_names
-    firsts: dict = {}
-    for row in _complete_rows(rows):
-        firsts.setdefault((type(row.label), row.label), row)
-        if len(firsts) > _MOST_CLASSES:
-            raise InputError(
-                f"{rows.head.origin}: column {rows.args.label_column!r} has more than {_MOST_CLASSES:,} different labels, the "
-                f"last of them {row.label!r} in row {row.number}. Name the column of the classes with --label_column."
-            )
-    if not firsts:
+    names, missing = names_of(rows.head.origin, _of_few_classes(rows))
+    if missing and not rows.args.drop_empty:
+        place = missing._replace(label=None).missing(rows.args.text_column, rows.args.label_column)
+        raise InputError(incomplete_rows(rows.head.origin, [place], DROP_EMPTY))
+    if not names:
         raise InputError(f"{rows.head.origin}: {NO_ROW}")
-    names = sorted_names({row.label for row in whole_numbers(rows.head.origin, list(firsts.values()))})
     if len(names) < 2:
         raise InputError(one_class(rows.head.origin, names[0]))
     return names
 
 
-def check_streamed_classes(rows: FileRows) -> None:
+def _of_few_classes(rows: FileRows) -> Iterator[Row]:
+    labels = set()
+    for row in _complete_rows(rows):
+        labels.add(row.label)
+        if len(labels) > _MOST_CLASSES:
+            raise InputError(
+                f"{rows.head.origin}: column {rows.args.label_column!r} has more than {_MOST_CLASSES:,} different labels, the "
+                f"last of them {row.label!r} in row {row.number}. Name the column of the classes with --label_column."
+            )
+        yield row
+
+
+def check_streamed_classes(rows: FileRows, names: Sequence[str]) -> None:
     """Refuse training data of a single class; read are the rows up to the first of another one."""
     first = None
-    for row in _complete_rows(rows):
+    for row in _complete_rows(rows, names):
         first = row.label if first is None else first
         if row.label != first:
             return
@@ -169,14 +179,15 @@ def encoded_rows(rows: FileRows, names: Sequence[str], positions: bool) -> Itera
     Raises:
         InputError: while iterating, if a row cannot be used.
     """
-    ids = label_ids(names, positions)
-    for row in _complete_rows(rows):
-        yield encode_row(rows.head.origin, row, names, ids)
+    ids, kind = label_ids(names, positions), OneKind(rows.head.origin, names)
+    for row in _complete_rows(rows, names):
+        yield encode_row(rows.head.origin, kind.checked(row), names, ids)
 
 
-def _complete_rows(rows: FileRows) -> Iterator[Row]:
+def _complete_rows(rows: FileRows, names: Sequence[str] | None = None) -> Iterator[Row]:
     left_out = 0
     for row in rows:
+        row = row if names is None else without_mark(row, names)
         missing = row.missing(rows.args.text_column, rows.args.label_column)
         if not missing:
             yield row
@@ -185,4 +196,4 @@ def _complete_rows(rows: FileRows) -> Iterator[Row]:
         else:
             raise InputError(incomplete_rows(rows.head.origin, [missing], DROP_EMPTY))
     if left_out:
-        logger.warning("%s: rows without a text or a label, left out: %d", rows.head.origin, left_out)
+        logger.warning("%s: %s, left out: %d", rows.head.origin, INCOMPLETE, left_out)

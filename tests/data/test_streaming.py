@@ -90,8 +90,8 @@ def test_few_rows_are_read_ahead(monkeypatch, write):
     path, pulled = write("train.csv", [(f"text {row}", "ab"[row % 2]) for row in range(20_000)]), [0]
     records = formats._csv_records
 
-    def counting(lines, path):
-        for record in records(lines, path):
+    def counting(*arguments):
+        for record in records(*arguments):
             pulled[0] += 1
             yield record
 
@@ -184,7 +184,7 @@ def test_c68_a_row_without_a_text_or_label_is_named_or_left_out(write):
         ("train.csv", "text,label\na,x\nb,y,z\n", "row 2 has 3 cells"),
         ("train.csv", 'text,label\na,x\n"b" c,y\n', r"train\.csv, line 3: .*quotation mark"),
         ("train.csv", "text,label\na,x\nb,x\n", "all rows have the label 'x'"),
-        ("train.csv", "text,label\na,x\nb,0.5\n", None),  # 0.5 is a name beside x
+        ("train.csv", "text,label\na,x\nb,0.5\n", "row 1 has the name 'x' as its label, but row 2 the number 0.5"),
         ("train.csv", "text,label\na,1\nb,0.5\n", "row 2 has the label 0.5. Numbers as labels must be whole"),
         ("train.csv", "text,class\na,x\n", "no column 'label'; found text, class"),
         ("train.csv", "", "no rows"),
@@ -198,9 +198,6 @@ def test_c68_a_row_without_a_text_or_label_is_named_or_left_out(write):
 def test_c74_what_cannot_be_read_is_named(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    if message is None:
-        assert load(train_file=str(path))["train"].features["label"].names == ["0.5", "x"]
-        return
     with pytest.raises(InputError, match=message):
         load(train_file=str(path))
 
@@ -208,7 +205,7 @@ def test_c74_what_cannot_be_read_is_named(tmp_path, name, content, message):
 def test_encodings(tmp_path):
     path = tmp_path / "train.csv"
     path.write_bytes("text,label\nfine,x\nüber,y\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"byte 18 \(counted from 0\) is not utf-8.*--encoding latin-1"):
+    with pytest.raises(InputError, match=r"byte 18 \(counted from 0\) is not utf-8.*--encoding cp1252"):
         load(train_file=str(path))
     assert [row["text"] for row in load(train_file=str(path), encoding="latin-1")["train"]] == ["fine", "über"]
     with pytest.raises(InputError, match="Encoding 'utf-9' is unknown"):
@@ -334,8 +331,7 @@ def test_texts_come_with_the_models_class_ids_or_without(write, tmp_path):
     assert list(rows) == [("007", 0), (ROWS[1][0], 1), ("NA", 0)]
     rows = stream_texts(DataArguments(test_file=path, streaming=True), classifier("good", "fine"))
     assert next(rows) == ("007", 0)
-    with pytest.raises(InputError, match="row 2 has the unknown label 'bad'; known are good, fine"):
-        next(rows)
+    assert next(rows) == (ROWS[1][0], None)
     bare = tmp_path / "bare.jsonl"
     bare.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("one", None, "three")), encoding="utf-8")
     rows = stream_texts(DataArguments(test_file=str(bare), streaming=True), classifier("good", "bad"))
