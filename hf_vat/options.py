@@ -58,7 +58,7 @@ def _unless_read(file: str) -> Need:
 def _holds_text(settings: Mapping) -> bool:
     files = [settings[f"{split}_file"] for split in ("train", "validation", "test") if settings[f"{split}_file"]]
     name = settings["dataset_name"]
-    return any(Path(file).suffix != ".parquet" for file in files) or (name is not None and Path(name).is_dir())
+    return any(Path(file).suffix not in (".parquet", ".xlsx") for file in files) or (name is not None and Path(name).is_dir())
 
 
 def _encoders_of(settings: Mapping) -> list[str]:
@@ -91,9 +91,10 @@ _BEST = Need(
         or settings["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
     ),
 )
-_TEXT_FILE = Need("dataset_name", "local files other than .parquet", _holds_text)
+_TEXT_FILE = Need("dataset_name", "local files other than .parquet and .xlsx", _holds_text)
 _READ = {
     "encoding": [_TEXT_FILE],
+    "class_names": [_never("hf-vat train; a trained model has its own class names")],
     "max_train_samples": [_never("hf-vat train; here --max_eval_samples says how many rows are read")],
     "validation_share": [_never("hf-vat train, as nothing is held out here")],
     "split_seed": [

@@ -31,10 +31,10 @@ DATA = {
     "streaming",
     "test_file",
 }
-DATA |= {"text_column", "label_column", "drop_empty", "max_eval_samples"}
+DATA |= {"text_column", "label_column", "delimiter", "drop_empty", "max_eval_samples"}
 ALWAYS = {
     "train": DATA
-    | {"train_file", "validation_file", "max_train_samples", "pooling", "bottleneck", "mask_type"}
+    | {"train_file", "validation_file", "class_names", "max_train_samples", "pooling", "bottleneck", "mask_type"}
     | {
         "max_length",
         "word_encoder",
@@ -46,7 +46,8 @@ ALWAYS = {
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
     | {"ddp_find_unused_parameters"},
-    "explain": DATA | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"},
+    "explain": DATA | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
+    | {"csv", "parquet"},
     "words": DATA | {"model", "method", "split", "min_count", "top", "output_dir"},
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
@@ -58,6 +59,7 @@ WORDS = "--word_encoder lstm"
 MASK = "--mask_type vmask"
 READ = {
     "encoding": ("--encoding latin-1 --test_file a.parquet", "--encoding latin-1"),
+    "class_names": ("--class_names no yes", None),
     "max_train_samples": ("--max_train_samples 5", None),
     "validation_share": ("--validation_share 0.2", None),
     "split_seed": ("--split_seed 1", "--split_seed 1 --max_eval_samples 5"),

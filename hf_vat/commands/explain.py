@@ -2,17 +2,21 @@
 
 hf-vat explain --model runs/quickstart/VAT --text "A warm, funny and beautifully acted film."
 hf-vat explain --model runs/mine --method lime --test_file reviews.csv --html explanations.html --save_to lime.jsonl
+hf-vat explain --model runs/mine --test_file reviews.csv --csv predictions.csv
+
+The texts of a file need no labels. --csv and --parquet write a row for each text: the predicted class, its probability, and
+the words.
 
 With --save_to each explanation is written as soon as it is made, and after an interruption the same command goes on.
 With --streaming a file of any length is read, explained and written in constant memory, its first --max_eval_samples rows
-or all of it; the same command goes on as well:
+or all of it; the same command goes on as well, and writes --csv and --parquet from that file in the end:
 
 hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to attention.jsonl
 """
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -28,13 +32,15 @@ from hf_vat.cli import (
     parse_arguments,
 )
 from hf_vat.data import DataArguments, load_texts, stream_texts
+from hf_vat.data.loading import class_names
 from hf_vat.errors import InputError
-from hf_vat.explanations import METHODS, explain
+from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name
 from hf_vat.options import refuse_without_effect, settings_of
-from hf_vat.report import write_report
+from hf_vat.report import write_predictions, write_report
+from hf_vat.report.predictions import written_beside
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +61,10 @@ class ExplainArguments:
     show: int = field(default=10, metadata={"help": "Number of texts to show in the terminal."})
     html: str | None = field(default=None, metadata={"help": "Also write a page with all texts to this file."})
     json: str | None = field(default=None, metadata={"help": "Also write all scores to this file."})
+    csv: str | None = field(
+        default=None, metadata={"help": "Also write predictions, probabilities and words as a table to this file."}
+    )
+    parquet: str | None = field(default=None, metadata={"help": "The same table, with types, in a Parquet file."})
     save_to: str | None = field(
         default=None, metadata={"help": "Write explanations as they are made to this file, and go on from it."}
     )
@@ -76,7 +86,7 @@ def main():
     if data_args.streaming and (args.html or args.json or not args.save_to):
         raise InputError(
             "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "
-            "a line of JSON each, with --save_to alone."
+            "a line of JSON each, with --save_to. --csv and --parquet can be written from it."
         )
     refuse_without_effect("explain", given_options(ARGUMENTS), settings_of(args, data_args))
     prefix = f"{args.method}."
@@ -84,13 +94,16 @@ def main():
     [settings] = method_settings([args.method], given).values()
     html = args.html and output_file("--html", args.html)
     scores = args.json and output_file("--json", args.json)
+    tables = {name: output_file(f"--{name}", getattr(args, name)) for name in ("csv", "parquet") if getattr(args, name)}
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
     explained = partial(
         explain, model, tokenizer, method=args.method, batch_size=args.batch_size, seed=args.seed, **settings
     )
     if data_args.streaming:
-        _explain_stream(args, explained, _open_store(args, model, settings, save_to), stream_texts(data_args, model))
+        store = _open_store(args, model, settings, save_to)
+        _explain_stream(args, explained, store, stream_texts(data_args, model))
+        _write_tables(tables, store.explanations(), class_names(model))
         return
     texts, gold = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     progress = len(texts) > args.batch_size or args.method not in _FAST
@@ -102,8 +115,16 @@ def main():
         print(f"Page: {html}")
     if scores:
         fields = [explanation.to_dict() for explanation in explanations]
-        scores.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
+        with written_beside(scores) as path:
+            path.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
         print(f"Scores: {scores}")
+    _write_tables(tables, explanations, class_names(model))
+
+
+def _write_tables(tables: dict[str, Path], explanations: Iterable[Explanation], label_names: list[str]) -> None:
+    if tables:
+        write_predictions(explanations, label_names, tables.get("csv"), tables.get("parquet"))
+        print(f"Table: {', '.join(map(str, tables.values()))}")
 
 
 def _open_store(args: ExplainArguments, model, settings: dict, save_to: Path) -> Store:

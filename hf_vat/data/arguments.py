@@ -150,17 +150,6 @@ def check_arguments(args: DataArguments) -> None:
             raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
 
 
-def refuse_training_options(args: DataArguments) -> None:
-    """Refuse, for a classifier that is trained already, what is for training alone.
-
-    Raises:
-        InputError: if such an option is given.
-    """
-    for name, advice in _OF_TRAINING.items():
-        if getattr(args, name) != DataArguments.__dataclass_fields__[name].default:
-            raise InputError(f"--{name} is for training alone; leave it out. {advice}")
-
-
 def _check_class_names(names: list[str]) -> None:
     if len(names) < 2 or len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise InputError(
@@ -169,11 +158,6 @@ def _check_class_names(names: list[str]) -> None:
         )
 
 
-_OF_TRAINING = {
-    "class_names": "The model has its own class names.",
-    "validation_share": "Nothing is held out here.",
-    "max_train_samples": "--max_eval_samples says how many rows to use, of any split.",
-}
 _NOT_OF_PAPERS = {
     name: DataArguments.__dataclass_fields__[name].default
     for name in (

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 
@@ -128,6 +129,17 @@ class Store:
                 f"{self.path} holds explanations of other texts, or with other gold labels: the first that differs is in "
                 f"row {number}. Choose another file, or delete it to begin again."
             )
+
+    def explanations(self) -> Iterator[Explanation]:
+        """The finished explanations, one after the other.
+
+        Raises:
+            InputError: while iterating, if the file is damaged.
+        """
+        if self.finished:
+            with open(self.path, "rb") as file:
+                for number, line in enumerate(islice(file, 1, self.finished + 1), 1):
+                    yield _explanation(self.path, number, line)
 
     def append(self, explanations: Sequence[Explanation]) -> None:
         """Write explanations to the end of the file, and to the disk."""

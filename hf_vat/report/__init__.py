@@ -4,6 +4,7 @@ from .attention_plot import attention_pairs
 from .bar_plot import word_bars, word_cloud
 from .frequency_plot import frequency_scatter
 from .html import heatmap, page, write_report
+from .predictions import write_predictions
 from .scatter_plot import text_scatter
 from .tables import Table, table
 from .terminal import side_by_side
@@ -23,5 +24,6 @@ __all__ = [
     "training_curves",
     "word_bars",
     "word_cloud",
+    "write_predictions",
     "write_report",
 ]

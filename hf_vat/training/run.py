@@ -100,6 +100,31 @@ _MINIMA = {
 }
 
 
+_PREDICTIONS = "it chooses the epoch by accuracy, for which it needs all predictions and labels together. Leave it out."
+# Inherited training arguments that a run has no use for, with their defaults and what to do.
+_WITHOUT_USE = {
+    "label_names": (
+        None,
+        "there it means columns of labels. For the names of the classes 0, 1, … give --class_names, for the column with the "
+        "labels --label_column.",
+    ),
+    "remove_unused_columns": (True, "the texts themselves are no model input. Leave it out."),
+    "length_column_name": (
+        "length",
+        "the length of a text is counted, and no column of the data has it. Leave it out.",
+    ),
+    "prediction_loss_only": (False, _PREDICTIONS),
+    "eval_do_concat_batches": (True, _PREDICTIONS),
+    "batch_eval_metrics": (False, _PREDICTIONS),
+    "include_for_metrics": ([], "accuracy needs predictions and labels alone. Leave it out."),
+    "do_predict": (
+        False,
+        "it tests where there is test data, and hf-vat explain --csv writes predictions for a file. Leave it out.",
+    ),
+    "use_cache": (False, "that is for models that generate text. Leave it out."),
+}
+
+
 # Model arguments that go to the configuration of a word mask.
 _MASK_ARGUMENTS = (
     *("mask_beta", "mask_layers", "mask_hidden_size", "mask_temperature", "mask_reduction", "mask_k", "mask_sample"),
@@ -271,6 +296,7 @@ def train_classifier(
         InputError: if settings, data or output folder cannot be used.
     """
     _check_settings(model_args, data_args, args)
+    _check_inherited(args)
     if given is None:
         given = [
             field.name for field in fields(model_args) if getattr(model_args, field.name) not in (None, field.default)
@@ -537,6 +563,14 @@ def _check_settings(model_args: ModelArguments, data_args: DataArguments, args: 
     metric = args.metric_for_best_model
     if metric is not None and metric.removeprefix("eval_") not in _METRICS:
         raise InputError(f"--metric_for_best_model is {metric!r}; it must be one of {', '.join(_METRICS)}.")
+
+
+def _check_inherited(args: VATTrainingArguments) -> None:
+    """Refuse options of the base class that cannot work in this run, or would have no effect on it."""
+    for name, (usual, advice) in _WITHOUT_USE.items():
+        value = getattr(args, name)
+        if value != usual:
+            raise InputError(f"--{name} is {value!r}, which this run cannot use: {advice}")
 
 
 def _check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> None:

@@ -1,0 +1,87 @@
+"""What a model predicts for many texts, and the words that decided, as a table: a row for each text."""
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_TOGETHER = 1000  # rows that are in memory
+
+
+def write_predictions(
+    explanations: Iterable,
+    label_names: Sequence[str],
+    csv_path: str | PathLike | None = None,
+    parquet_path: str | PathLike | None = None,
+) -> None:
+    """Write explanations as a CSV or a Parquet file, or both; one that is there is replaced when all is written.
+
+    Columns: `text`, the predicted class by name (`prediction`), its `probability`, the given class (`gold`; empty if there
+    is none), the class that is explained (`target`), and for each class `probability_` and its name. Then the words: in CSV
+    one column `words`, such as "funny 0.612; warm 0.221", those with the highest scores first, without words that the model
+    did not see; in Parquet `words` and `scores`, lists in the order of the text.
+
+    Args:
+        explanations: [`~hf_vat.explanations.Explanation`]s of one model; few are in memory at a time.
+        label_names: the model's class names.
+        csv_path, parquet_path: files to write, in folders that are there.
+    """
+    names = ["text", "prediction", "probability", "gold", "target", *(f"probability_{name}" for name in label_names)]
+    kinds = [pa.string(), pa.string(), pa.float64(), *[pa.string()] * 2, *[pa.float64()] * len(label_names)]
+    words = [("words", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))]
+    schema = pa.schema([*zip(names, kinds, strict=True), *words])
+    with ExitStack() as stack:
+        rows = parquet = None
+        if csv_path is not None:
+            path = stack.enter_context(written_beside(csv_path))
+            rows = csv.writer(stack.enter_context(open(path, "w", encoding="utf-8", newline="")))
+            rows.writerow([*names, "words"])
+        if parquet_path is not None:
+            parquet = pq.ParquetWriter(stack.enter_context(written_beside(parquet_path)), schema)
+            stack.enter_context(parquet)
+        explanations = iter(explanations)
+        while some := list(islice(explanations, _TOGETHER)):
+            cells = [_cells(explanation) for explanation in some]
+            if rows:
+                rows.writerows([*row, _readable(one)] for row, one in zip(cells, some, strict=True))
+            if parquet:
+                lists = [(one.words, one.scores) for one in some]
+                columns = zip(*([*row, *both] for row, both in zip(cells, lists, strict=True)), strict=True)
+                arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+                parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+@contextmanager
+def written_beside(path: str | PathLike) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` in the end, and none if there is an error."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _cells(explanation) -> list:
+    names, gold = explanation.label_names, explanation.gold
+    return [
+        explanation.text,
+        names[explanation.prediction],
+        explanation.probabilities[explanation.prediction],
+        None if gold is None else names[gold],
+        names[explanation.target],
+        *explanation.probabilities,
+    ]
+
+
+def _readable(explanation) -> str:
+    words = zip(explanation.words, explanation.scores, explanation.seen, strict=True)
+    ranked = sorted((row for row in words if row[2]), key=lambda row: -row[1])
+    return "; ".join(f"{word} {score:.3g}" for word, score, _ in ranked)
