@@ -47,7 +47,7 @@ class Source:
 
     def column_advice(self, option: str) -> str:
         if any(delimiter in name for name in self.columns for delimiter in DELIMITERS.values()):
-            return f"Name the column with {option}, or what separates the columns with --delimiter."
+            return f"Name the column with {option}, or say with --delimiter what separates the columns."
         return f"Name the column with {option}."
 
 

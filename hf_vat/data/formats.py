@@ -174,6 +174,9 @@ def _say_once(message: str, *arguments) -> None:
 def _csv_records(lines: Iterable[str], path: Path, delimiter: str, skipped: int) -> Iterator[list[str]]:
     """The column names, then the cells of each row, as many as there are names; `skipped` lines came before."""
     reader = _csv.reader(lines, delimiter=delimiter, strict=True)
+    advice = (
+        f"Put texts that contain {delimiter!r} into quotation marks, or say with --delimiter what separates the columns"
+    )
     header, row = None, 0
     while True:
         try:
@@ -193,9 +196,7 @@ def _csv_records(lines: Iterable[str], path: Path, delimiter: str, skipped: int)
         if not record and len(header) > 1:  # a blank line; of a single column it is an empty text
             continue
         row += 1
-        yield _checked_row(
-            record or [""], row, header, path, f"Put texts that contain {delimiter!r} into quotation marks"
-        )
+        yield _checked_row(record or [""], row, header, path, advice)
 
 
 def _checked_header(names: Iterable[str], path: Path) -> list[str]:

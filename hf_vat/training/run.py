@@ -121,7 +121,10 @@ _WITHOUT_USE = {
         False,
         "it tests where there is test data, and hf-vat explain --csv writes predictions for a file. Leave it out.",
     ),
+    "dataloader_drop_last": (False, "it would leave out validation and test texts as well. Leave it out."),
     "use_cache": (False, "that is for models that generate text. Leave it out."),
+    "use_liger_kernel": (False, "its kernels are for models that generate text. Leave it out."),
+    "debug": ([], "it does not understand masks, and a loss that is not finite ends the run anyway. Leave it out."),
 }
 
 

@@ -1,0 +1,480 @@
+"""Files as people have them: delimiters, encodings, compression, Excel, and one rule for labels whatever the format."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_vat.data import DataArguments, load_text_classification
+from hf_vat.errors import InputError, MissingExtra
+
+GOOD_BAD = "text,label\ngood,positive\nbad,negative\n"
+BOTH = pytest.mark.parametrize("streaming", [False, True])
+
+
+def train_rows(path, streaming=False, **arguments) -> list[tuple[str, str]]:
+    """Texts and the names of their classes, as training gets them."""
+    args = DataArguments(train_file=str(path), streaming=streaming, **{"validation_share": 0} | arguments)
+    train = load_text_classification(args)["train"]
+    names = train.features["label"].names
+    return [(row["text"], names[row["label"]]) for row in train]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    def write_workbook(*rows, name: str = "train.xlsx", **sheets) -> Path:
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        for title, others in sheets.items():
+            sheet = book.create_sheet(title)
+            for row in others:
+                sheet.append(row)
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    return write_workbook
+
+
+# Encodings
+
+
+@BOTH
+def test_f17_the_encoding_of_windows_is_advised_and_latin_1_noticed(write, streaming):
+    path = write("train.csv", "text,label\nI don’t,x\nfine,y\n".encode("cp1252"))
+    with pytest.raises(
+        InputError, match=r"byte 16 \(counted from 0\) is not utf-8.*--encoding cp1252 for files of Windows"
+    ):
+        train_rows(path, streaming)
+    for encoding in ("latin-1", "iso-8859-15"):
+        with pytest.raises(
+            InputError,
+            match=rf"row 1 has the control character U\+0092.* it is '’': give --encoding cp1252, not {encoding}",
+        ):
+            train_rows(path, streaming, encoding=encoding)
+    assert train_rows(path, streaming, encoding="cp1252") == [("I don’t", "x"), ("fine", "y")]
+
+
+def test_f17_what_windows_does_not_have_is_left_to_latin_1(write):
+    path = write("train.csv", b"text,label\na \x81 b,x\ncaf\xe9,y\n")
+    assert [text for text, _ in train_rows(path, encoding="latin-1")] == ["a \x81 b", "café"]
+
+
+def test_f17_control_characters_in_a_file_that_was_decoded_before_are_told_once(write, caplog):
+    path = write("train.jsonl", json.dumps({"text": "don\x92t", "label": "x"}) + '\n{"text": "a\x92", "label": "y"}\n')
+    assert [text for text, _ in train_rows(path)] == ["don\x92t", "a\x92"]
+    [message] = [record.message for record in caplog.records]
+    assert "train.jsonl: texts hold control characters" in message and "cp1252" in message
+
+
+def test_f17_utf_16_is_recognized(write):
+    path = write("train.csv", GOOD_BAD.encode("utf-16"))
+    with pytest.raises(InputError, match=r"byte 0 .* is not utf-8.*--encoding utf-16"):
+        train_rows(path)
+    assert train_rows(path, encoding="utf-16") == [("good", "positive"), ("bad", "negative")]
+    with pytest.raises(InputError, match="is not utf-16"):
+        train_rows(write("plain.csv", GOOD_BAD), encoding="utf-16")
+    with pytest.raises(InputError, match="'hex' is unknown"):
+        train_rows(path, encoding="hex")
+
+
+# Delimiters
+
+
+@BOTH
+@pytest.mark.parametrize(("name", "delimiter"), [("semicolon", ";"), ("tab", "\t"), ("pipe", "|"), ("comma", ",")])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_f18_another_delimiter_is_found_and_told(write, caplog, suffix, name, delimiter, streaming):
+    caplog.set_level("INFO", "hf_vat")
+    content = f'text{delimiter}label\n"one{delimiter} two, three;\tfour"{delimiter}x\nfive{delimiter}y\n'
+    path = write(f"train.{suffix}", content)
+    assert train_rows(path, streaming) == [(f"one{delimiter} two, three;\tfour", "x"), ("five", "y")]
+    told = [record.message for record in caplog.records if "separated by" in record.message]
+    usual = {"csv": ",", "tsv": "\t"}[suffix] == delimiter
+    assert told == ([] if usual else [f"{path}: the columns are separated by {name}"])  # once, not for each pass
+
+
+@BOTH
+def test_f18_excels_first_line_names_the_delimiter(write, streaming):
+    for line in ("sep=;", '"sep=;"', "SEP=;"):
+        path = write("train.csv", f"\ufeff{line}\r\ntext;label\r\na, b;x\r\nc;y\r\n")
+        assert train_rows(path, streaming) == [("a, b", "x"), ("c", "y")]
+    path = write("train.csv", 'sep=;\ntext;label\na;x\n"b" c;y\n')
+    with pytest.raises(InputError, match="line 4"):
+        train_rows(path, streaming)
+
+
+@BOTH
+def test_f18_the_delimiter_can_be_said(write, streaming):
+    path = write("train.csv", "text:label\na, b:x\nc:y\n")
+    with pytest.raises(
+        InputError,
+        match=r"row 1 has 2 cells, but the header has 1 \(text:label\).* say with --delimiter what separates",
+    ):
+        train_rows(path, streaming)
+    assert train_rows(path, streaming, delimiter=":") == [("a, b", "x"), ("c", "y")]
+    path = write("train.csv", "a note;text\tlabel\n1;b\tx\n2;c\ty\n")
+    with pytest.raises(InputError, match=r"no column 'label'; found .* or say with --delimiter what separates"):
+        train_rows(path, streaming, delimiter=";")
+    path = write("train.csv", "my text\tmy, label\nb\tx\nc\ty\n")
+    for character in ("tab", "\t", "\\t"):
+        named = {"text_column": "my text", "label_column": "my, label"}
+        assert train_rows(path, streaming, delimiter=character, **named) == [("b", "x"), ("c", "y")]
+
+
+def test_f18_what_is_no_delimiter_or_not_for_it_is_refused(write):
+    path = write("train.csv", GOOD_BAD)
+    for character in ("", ";;", '"', "\n"):
+        with pytest.raises(InputError, match=r"--delimiter is .* comma, semicolon, tab, pipe, or one other character"):
+            train_rows(path, delimiter=character)
+    with pytest.raises(InputError, match="--delimiter is for CSV and TSV files"):
+        train_rows(write("train.jsonl", ""), delimiter=";")
+    with pytest.raises(InputError, match="--delimiter is not for --paper_dataset"):
+        load_text_classification(DataArguments(paper_dataset="trec", delimiter=";"))
+
+
+def test_f18_a_text_with_semicolons_is_no_column(write):
+    path = write("train.csv", "text;label\none; two;x\nthree;y\n")
+    with pytest.raises(InputError, match=r"row 1 has 3 cells, but the header has 2.*';' into quotation marks"):
+        train_rows(path)
+    path = write("one.csv", "review\none; two\nthree|four\n")
+    with pytest.raises(InputError, match="no column 'label'; found review"):
+        train_rows(path)
+
+
+def test_f18_two_possible_delimiters_are_asked_for(write):
+    path = write("train.csv", "text|;label|;label\na|;x|;x\n")
+    with pytest.raises(
+        InputError, match="not clear what separates the columns, semicolon, pipe; name it with --delimiter"
+    ):
+        train_rows(path)
+
+
+# Labels: one rule
+
+
+def as_csv(rows, path, delimiter=","):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(["text", "label"])
+        writer.writerows([["" if text is None else text, label] for text, label in rows])
+
+
+def as_json_lines(rows, path):
+    lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def as_parquet(rows, path):
+    columns = {name: list(values) for name, values in zip(("text", "label"), zip(*rows, strict=True), strict=True)}
+    table = pa.table(columns)
+    # what the types of Parquet change, such as 1 to 1.0, is another table
+    same = all(
+        repr(value) == repr(before)
+        for name in columns
+        for value, before in zip(table[name].to_pylist(), columns[name], strict=True)
+    )
+    if not same:
+        raise pa.ArrowInvalid("another table")
+    pq.write_table(table, path)
+
+
+def as_excel(rows, path):
+    cells = [cell for row in rows for cell in row]
+    if not all(any(cell not in (None, "") and cell == cell for cell in row) for row in rows):
+        raise ValueError("an empty row is none")
+    if any(isinstance(cell, float) and cell == int(cell) for cell in cells if cell == cell):
+        raise ValueError("1.0 is 1")
+    if any(isinstance(cell, str) and (cell[:1] == "=" or "\r" in cell or "_x" in cell) for cell in cells):
+        raise ValueError("a formula, or characters that are written in another way")
+    book = openpyxl.Workbook()
+    for row in [("text", "label"), *rows]:
+        book.active.append([None if cell != cell else cell for cell in row])
+    book.save(path)
+
+
+WRITERS = {
+    "a.csv": as_csv,
+    "a.tsv": lambda rows, path: as_csv(rows, path, "\t"),
+    "a.jsonl": as_json_lines,
+    "a.parquet": as_parquet,
+    "a.xlsx": as_excel,
+}
+
+
+def outcome(path, streaming, drop_empty):
+    """Texts and classes, or the row that is refused."""
+    try:
+        return train_rows(path, streaming, drop_empty=drop_empty)
+    except InputError as error:
+        place = re.search(r"row (\d+)", str(error).replace(str(path), ""))
+        return place[0] if place else re.sub(r"\W+", " ", str(error).replace(str(path), ""))[:40]
+
+
+def outcomes(rows, folder, drop_empty=False) -> list:
+    """What each format gives that can hold the table: first in memory, then streamed."""
+    found = {False: [], True: []}
+    for name, write in WRITERS.items():
+        try:
+            write(rows, folder / name)
+        except (pa.ArrowException, ValueError, TypeError, openpyxl.utils.exceptions.IllegalCharacterError):
+            continue
+        for streaming, results in found.items():
+            results.append(outcome(folder / name, streaming, drop_empty))
+    in_memory, streamed = found.values()
+    assert all(result == in_memory[0] for result in in_memory), in_memory
+    assert all(result == streamed[0] for result in streamed), streamed
+    assert isinstance(in_memory[0], list) == isinstance(streamed[0], list)
+    if isinstance(in_memory[0], list):
+        assert in_memory == streamed
+    return in_memory
+
+
+NAN = float("nan")
+TEXTS = st.lists(
+    st.one_of(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6),
+        st.sampled_from(['"', 'a "b"\nc', "a, b;c\td", " x ", "NA", "nan", "12", "007", "1.0", "[1]", "don’t", "日本"]),
+    ),
+    min_size=2,
+    max_size=6,
+) | st.sampled_from([[12, 7, 3], [1.5, 0.25, 2.75], [True, False, True], [None, "a", "b"], [12, None, 7]])
+NAMES = st.sampled_from(["good", "bad", " good ", "None", "nan", "True", "FALSE", "[x]", "(a)", "1 star"])
+ONE_KIND = [
+    NAMES,
+    NAMES | st.none(),
+    st.integers(0, 3),
+    st.integers(0, 3) | st.none(),
+    st.sampled_from([0.0, 1.0, 2.0, NAN]),
+    st.sampled_from([0.0, 1.0, 0.5]),
+    st.sampled_from(["0", "1", "1.0", "nan", "NA", ""]),
+    st.booleans(),
+    st.integers(-1, 1),
+]
+ANY = st.one_of(*ONE_KIND, st.sampled_from([["x"], ["x", "y"], [], ["0"]]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=TEXTS,
+    labels=st.sampled_from([*ONE_KIND, ANY]).flatmap(lambda one: st.lists(one, min_size=6, max_size=6)),
+    drop=st.booleans(),
+)
+def test_f19_the_same_table_gives_the_same_texts_and_classes_in_every_format(tmp_path_factory, texts, labels, drop):
+    rows = list(zip(texts, labels, strict=False))
+    outcomes(rows, tmp_path_factory.mktemp("table"), drop)
+
+
+@pytest.mark.parametrize(
+    ("labels", "formats", "expected"),
+    [
+        ([1.0, 0.0, NAN], 4, "row 3"),  # Excel has no NaN, and no 1.0
+        (["1.0", "0.0", "nan"], 5, "row 3"),
+        (["1", "neg", "0"], 5, "row 2"),
+        ([1, "neg", 0], 4, "row 2"),
+        ([["x", "y"], ["x"], ["y"]], 4, "row 1"),
+        (["['x', 'y']", "x", "y"], 5, "row 1"),
+        (["x", "y", '["x", "y"]'], 5, "row 3"),
+        (["x", "y", "[0 1]"], 5, "row 3"),
+        (["x", "y", "('x', 'y')"], 5, "row 3"),
+        (["x", "[INST]", "(none)"], 5, ["x", "[INST]", "(none)"]),
+        (["x", "nan", "None"], 5, ["x", "nan", "None"]),  # names among names: "nan" is a language
+        ([True, False, True], 5, ["true", "false", "true"]),
+        (["TRUE", "False", "true"], 5, ["true", "false", "true"]),
+        (["1", "0", "1.0"], 5, ["1", "0", "1"]),
+        (["1", "0", "0.5"], 5, "row 3"),
+        (["1", "0", "-1"], 5, "row 3"),
+    ],
+)  # fmt: skip
+def test_f19_labels_are_taken_alike_in_every_format(tmp_path, labels, formats, expected):
+    rows = list(zip(("one", "two", "three"), labels, strict=True))
+    found = outcomes(rows, tmp_path)
+    assert len(found) == formats
+    assert found[0] == (
+        expected if isinstance(expected, str) else list(zip(("one", "two", "three"), expected, strict=True))
+    )
+
+
+@BOTH
+def test_f19_a_missing_label_is_left_out_if_asked(write, streaming):
+    path = write("train.csv", "text,label\na,1.0\nb,0.0\nc,nan\nd,NA\n")
+    with pytest.raises(InputError, match=r"no text or no label in row 3 \(column 'label'\).*--drop_empty"):
+        train_rows(path, streaming)
+    assert train_rows(path, streaming, drop_empty=True) == [("a", "1"), ("b", "0")]
+
+
+# Class names
+
+
+@BOTH
+@pytest.mark.parametrize("labels", [("0", "1"), ("0.0", "1.0"), ("negative", "positive")])
+def test_f24_class_names_are_given_to_ids(write, labels, streaming):
+    path = write("train.csv", "text,label\na,{1}\nb,{0}\n".format(*labels))
+    rows = train_rows(path, streaming, class_names=["negative", "positive"])
+    assert rows == [("a", "positive"), ("b", "negative")]
+
+
+def test_f24_class_names_keep_their_order_and_may_look_like_numbers(write, tmp_path):
+    path = write("train.csv", "text,label\na,3+\nb,1\nc,2\n")
+    with pytest.raises(
+        InputError, match=r"row 1 has the name '3.' as its label, but row 2 the number 1.*--class_names"
+    ):
+        train_rows(path)
+    args = DataArguments(train_file=str(path), validation_share=0, class_names=["1", "2", "3+"])
+    train = load_text_classification(args)["train"]
+    assert (train["label"][:], train.features["label"].names) == ([2, 0, 1], ["1", "2", "3+"])
+    unnamed = Features({"text": Value("string"), "label": ClassLabel(num_classes=2)})
+    Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=unnamed).to_parquet(tmp_path / "train.parquet")
+    rows = train_rows(tmp_path / "train.parquet", class_names=["negative", "positive"])
+    assert rows == [("a", "positive"), ("b", "negative")]
+
+
+def test_f24_class_names_that_cannot_be_are_refused(write):
+    path = write("train.csv", "text,label\na,0\nb,2\n")
+    with pytest.raises(InputError, match=r"row 2 has the unknown label '2'; known are no, yes \(or 0 to 1\)"):
+        train_rows(path, class_names=["no", "yes"])
+    for names in (["no"], ["no", "no"], ["no", " "]):
+        with pytest.raises(InputError, match=r"--class_names is 'no'.*two or more different names"):
+            train_rows(path, class_names=names)
+    with pytest.raises(InputError, match="--class_names is not for --paper_dataset"):
+        load_text_classification(DataArguments(paper_dataset="trec", class_names=["no", "yes"]))
+
+
+# Compression
+
+
+def as_zip(content: bytes, path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("__MACOSX/._notes", "no data")
+        archive.writestr("data/" + path.name.removesuffix(".zip"), content)
+
+
+COMPRESSIONS = {
+    "gz": lambda content, path: path.write_bytes(gzip.compress(content)),
+    "bz2": lambda content, path: path.write_bytes(bz2.compress(content)),
+    "xz": lambda content, path: path.write_bytes(lzma.compress(content)),
+    "zip": as_zip,
+}
+CONTENTS = {
+    "csv": "text,label\ngöod,x\nbad,y\n",
+    "tsv": "text\tlabel\ngöod\tx\nbad\ty\n",
+    "jsonl": '{"text": "göod", "label": "x"}\n{"text": "bad", "label": "y"}\n',
+    "json": '{"text": "göod", "label": "x"}\n{"text": "bad", "label": "y"}\n',
+}
+
+
+@BOTH
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("suffix", CONTENTS)
+def test_f22_compressed_files_are_read(tmp_path, suffix, compression, streaming):
+    path = tmp_path / f"train.{suffix}.{compression}"
+    COMPRESSIONS[compression](CONTENTS[suffix].encode(), path)
+    assert train_rows(path, streaming) == [("göod", "x"), ("bad", "y")]
+    COMPRESSIONS[compression](CONTENTS[suffix].encode("cp1252"), path)
+    with pytest.raises(InputError, match=r"is not utf-8.*cp1252"):
+        train_rows(path, streaming)
+    assert train_rows(path, streaming, encoding="cp1252") == [("göod", "x"), ("bad", "y")]
+
+
+def test_f22_a_folder_of_compressed_files_and_an_archive_whose_name_says_nothing(tmp_path):
+    COMPRESSIONS["gz"](CONTENTS["csv"].encode(), tmp_path / "Train.CSV.GZ")
+    with zipfile.ZipFile(tmp_path / "test.zip", "w") as archive:
+        archive.writestr("reviews.jsonl", CONTENTS["jsonl"])
+    with zipfile.ZipFile(tmp_path / "backup.zip", "w") as archive:
+        archive.writestr("one.csv", "")
+        archive.writestr("two.csv", "")
+    splits = load_text_classification(DataArguments(dataset_name=str(tmp_path), validation_share=0))
+    assert splits["train"]["text"][:] == splits["test"]["text"][:] == ["göod", "bad"]
+    with pytest.raises(InputError, match=r"backup\.zip: the archive holds one\.csv, two\.csv, but it must be one file"):
+        train_rows(tmp_path / "backup.zip")
+
+
+@BOTH
+def test_f22_damaged_archives_are_named(write, streaming):
+    whole = gzip.compress(("text,label\n" + "a,x\nb,y\n" * 10_000).encode())
+    for name, content, message in (
+        ("cut.csv.gz", whole[: len(whole) // 2], r"cut\.csv\.gz cannot be read after row \d+"),
+        ("no.csv.gz", GOOD_BAD, r"no\.csv\.gz cannot be read after row 0: Not a gzipped file"),
+        ("no.csv.xz", GOOD_BAD, r"no\.csv\.xz cannot be read after row 0"),
+        ("no.csv.zip", GOOD_BAD, r"no\.csv\.zip: not a ZIP archive"),
+        ("a.parquet.gz", "", r"\.parquet files are compressed as they are"),
+        ("a.txt.gz", "", r"type '\.txt' cannot be read; allowed are \.csv.* compressed \(\.gz"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_rows(write(name, content), streaming)
+
+
+# Excel
+
+
+@BOTH
+def test_excel_workbooks_are_read(workbook, caplog, streaming):
+    caplog.set_level("INFO", "hf_vat")
+    path = workbook(
+        [], ["text", "label", "page"], ['a "b"\nc', 1, 2.5], [12, 0], [None, None, None], ["007", 1, "x"],
+        Notes=[["text"], ["other"]],
+    )  # fmt: skip
+    assert train_rows(path, streaming) == [('a "b"\nc', "1"), ("12", "0"), ("007", "1")]
+    assert [record.message for record in caplog.records if "sheet" in record.message] == [
+        f"{path}: the first sheet, Sheet, is read"
+    ]
+
+
+@BOTH
+def test_excel_workbooks_that_cannot_be_read_are_refused(workbook, write, streaming, monkeypatch):
+    for rows, message in (
+        (
+            [["text", "label"], ["a", "x"], ["b", "y", "more"]],
+            "row 2 has 3 cells, but the header has 2.*Give each column a name",
+        ),
+        ([["text", "text"], ["a", "x"]], "text more than once"),
+        ([["text", "label"]], "no rows"),
+        ([["text", "label"], ["a", "x"], [None, "y"]], r"row 2 \(column 'text'\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_rows(workbook(*rows), streaming)
+    for content in (GOOD_BAD, ""):
+        with pytest.raises(InputError, match="not an Excel workbook"):
+            train_rows(write("no.xlsx", content), streaming)
+    path = workbook(["text", "label"], ["a", "x"], ["b", "y"])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtra, match=r"This needs openpyxl; run: pip install 'hf-vat\[excel\]'"):
+        train_rows(path, streaming)
+
+
+# The csv module
+
+
+@BOTH
+def test_f25_the_limit_of_the_csv_module_is_left_alone(write, monkeypatch, streaming):
+    def refused(*limit):
+        raise AssertionError("the limit belongs to the whole process")
+
+    path = write("train.csv", f"text,label\n{'word ' * 30_000},x\nb,y\n")
+    monkeypatch.setattr(csv, "field_size_limit", refused)
+    assert len(train_rows(path, streaming)[0][0]) == 150_000
+    with pytest.raises(csv.Error, match="larger than field limit"):
+        next(csv.reader(["a" * 150_000]))
