@@ -1,5 +1,6 @@
 """The example scripts as a user runs them, on a tiny BERT and CSV files, with good and with bad input."""
 
+import csv
 import importlib.util
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
@@ -17,6 +19,7 @@ from transformers.utils import logging as transformers_logging
 from hf_vat import BertWithVMask
 from hf_vat.cli import run
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
+from hf_vat.report import write_predictions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
@@ -230,6 +233,92 @@ def test_explain_saves_as_it_goes_and_goes_on(trained, workspace, script, tmp_pa
     refused(script("explain", *options, "--seed", 1), "lime.jsonl", "another call")
 
 
+def test_predictions_are_written_as_tables(trained, script, tmp_path):
+    file = tmp_path / "reviews.csv"
+    file.write_text('text,label\n"the good, good film",positive\nthe plot,mixed\n\n,\n')
+    tables = ("--csv", tmp_path / "new" / "out.csv", "--parquet", tmp_path / "new" / "out.parquet")
+    code, out, _ = script("explain", "--model", trained, "--test_file", file, *tables, "--json", tmp_path / "out.json")
+    assert code == 0 and f"Table: {tables[1]}, {tables[3]}" in out
+    with open(tables[1], encoding="utf-8", newline="") as rows:
+        header, first, second, third = csv.reader(rows)
+    assert header[:5] == ["text", "prediction", "probability", "gold", "target"]
+    assert header[5:] == ["probability_negative", "probability_positive", "words"]
+    assert [first[0], second[0], third[0]] == ["the good, good film", "the plot", ""]
+    assert [first[3], second[3], third[3]] == ["positive", "", ""]
+    explained = json.loads((tmp_path / "out.json").read_text())[0]
+    assert [float(cell) for cell in first[5:7]] == explained["probabilities"]
+    assert first[1] == first[4] == ["negative", "positive"][explained["prediction"]]
+    assert float(first[2]) == max(explained["probabilities"])
+    best = max(range(len(explained["words"])), key=explained["scores"].__getitem__)
+    assert first[7].startswith(f"{explained['words'][best]} {explained['scores'][best]:.3g}; ")
+    assert first[7].count(";") == 4 and third[7] == ""
+    typed = pq.read_table(tables[3]).to_pylist()
+    assert [row["text"] for row in typed] == [first[0], second[0], third[0]]
+    assert typed[0]["words"] == explained["words"] and typed[0]["scores"] == explained["scores"]
+    assert typed[1]["gold"] is None and typed[0]["probability_positive"] == float(first[6])
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"out.csv", "out.parquet"}  # none half written
+
+
+def test_tables_of_a_stream_are_whole_after_an_interruption(trained, script, tmp_path):
+    file, table, typed = tmp_path / "reviews.csv", tmp_path / "out.csv", tmp_path / "out.parquet"
+    file.write_text("text\n" + "".join(f"the good film {row}\n" for row in range(5)))
+    options = ("--model", trained, "--test_file", file, "--streaming", "--csv", table, "--parquet", typed)
+    refused(script("explain", *options), "--streaming", "--save_to")
+    options += ("--save_to", tmp_path / "out.jsonl")
+    code, _, _ = script("explain", *options, "--max_eval_samples", 2)
+    assert code == 0 and len(table.read_text().splitlines()) == 3
+    code, _, _ = script("explain", *options)
+    assert code == 0 and pq.read_table(typed)["text"].to_pylist() == [f"the good film {row}" for row in range(5)]
+    again = tmp_path / "again.csv"
+    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--csv", again)
+    rows, in_memory = ([line.split(",")[:2] for line in path.read_text().splitlines()] for path in (table, again))
+    assert code == 0 and rows == in_memory
+
+
+def test_a_table_that_is_there_is_kept_if_writing_fails(tmp_path):
+    table = tmp_path / "out.csv"
+    table.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        write_predictions(interrupted(), ["negative", "positive"], table, tmp_path / "out.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"] and table.read_text() == "old"
+
+
+def interrupted():
+    raise KeyboardInterrupt
+    yield
+
+
+def test_f20_explain_and_words_need_no_labels(trained, masked, script, tmp_path):
+    file, scores = tmp_path / "reviews.csv", tmp_path / "scores.json"
+    file.write_text("text,label\nA good film!,\nthe plot is dull,mixed\n\n")
+    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--json", scores)
+    assert code == 0 and [entry["gold"] for entry in json.loads(scores.read_text())] == [None, None]
+    code, out, _ = script("words", "--model", masked, "--test_file", file)
+    assert code == 0 and "plot" in out
+    refused(
+        script("compare_explainers", "--model", trained, "--test_file", file, "--methods", "attention"),
+        "row 1 (column 'label')",
+    )
+
+
+def test_f26_texts_that_are_split_are_explained_word_by_word(trained, masked, script, tmp_path):
+    file, scores = tmp_path / "reviews.jsonl", tmp_path / "scores.json"
+    rows = [{"text": ["good", "film!"], "label": "positive"}, {"text": ["the plot", "is"], "label": "negative"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--model", trained, "--test_file", file)
+    code, _, _ = script("explain", *options, "--json", scores, "--csv", tmp_path / "out.csv")
+    assert code == 0 and [entry["words"] for entry in json.loads(scores.read_text())] == [row["text"] for row in rows]
+    stream = ("--streaming", "--save_to", tmp_path / "out.jsonl")
+    for _ in range(2):  # the second goes on where the first ended
+        code, _, _ = script("explain", *options, *stream)
+        explained = load_explanations(tmp_path / "out.jsonl")
+        assert code == 0 and [one.words for one in explained] == [row["text"] for row in rows]
+    code, out, _ = script("words", "--model", masked, "--test_file", file)
+    assert code == 0 and "the plot" in out
+    code, _, _ = script("compare_explainers", *options, "--methods", "attention", "--ks", 1, "--random_seeds", 1)
+    assert code == 0
+
+
 # words.py
 
 
@@ -375,7 +464,6 @@ def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, tra
     file.write_text(GOOD_BAD + "a plot,mixed\n")
     named = ("row 3", "'mixed'", "known are negative, positive")
     refused(script("train_vat", *training, "--test_file", file), *named)
-    refused(script("explain", "--model", trained, "--test_file", file), *named)
     refused(script("compare_explainers", "--model", trained, "--methods", "attention", "--test_file", file), *named)
 
 
@@ -386,6 +474,25 @@ def test_c30_settings_out_of_range_and_unknown_metrics(training, script, tmp_pat
     refused(script("train_vat", *training, "--learning_rate", -1), "--learning_rate")
     refused(script("train_vat", *training, "--pooling", "median"), "--pooling", "'attention'")
     assert not (tmp_path / "run").exists()
+
+
+def test_f24_class_names_for_ids_and_inherited_options_without_use(training, script, tmp_path):
+    file, run = tmp_path / "train.csv", tmp_path / "run"
+    file.write_text("text,label\n" + "a good film,1\na bad film,0\n" * 8)
+    files = ("--train_file", file, "--test_file", file)
+    named = ("--class_names", "negative", "positive")
+    refused(
+        script("train_vat", *training, *files, "--label_names", "negative", "positive"),
+        "--label_names",
+        "--class_names",
+    )
+    refused(script("train_vat", *training, *files, "--do_predict"), "--do_predict", "hf-vat explain --csv")
+    refused(script("explain", "--model", tmp_path, *files[2:], *named), "--class_names is for training alone")
+    assert not run.exists()
+    code, _, _ = script("train_vat", *training, *files, *named)
+    assert code == 0 and json.loads((run / "config.json").read_text())["label2id"] == {"negative": 0, "positive": 1}
+    code, _, _ = script("train_vat", *training, *files, *named, "--resume_from_checkpoint", "last")
+    assert code == 0
 
 
 def test_an_output_folder_with_another_run_is_refused(training, trained, script):

@@ -1,0 +1,181 @@
+"""Texts to explain: with or without labels, already split into words or not, the same in memory and streamed."""
+
+import json
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+from hf_vat.data import DataArguments, load_text_classification, load_texts, stream_texts
+from hf_vat.data.arguments import refuse_training_options
+from hf_vat.errors import InputError
+
+MODEL = SimpleNamespace(config=SimpleNamespace(id2label={0: "bad", 1: "good"}, num_labels=2))
+BOTH = pytest.mark.parametrize("streaming", [False, True])
+
+
+def read(path, streaming=False, **arguments) -> list[tuple]:
+    """Texts and class ids that need no labels."""
+    args = DataArguments(test_file=str(path), streaming=streaming, **arguments)
+    if streaming:
+        return list(stream_texts(args, MODEL))
+    texts, labels = load_texts(args, MODEL, labelled=False)
+    return list(zip(texts, labels or [None] * len(texts), strict=True))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name: str, content):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else "".join(json.dumps(row) + "\n" for row in content))
+        return path
+
+    return write_file
+
+
+# Labels
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ("text,label\na,\nb,\n", [None, None]),
+        ("text,label\na,good\nb,\n", [1, None]),
+        ("text,label\na,mixed\nb,good\n", [None, 1]),
+        ("text,label\na,0.5\nb,1.0\n", [None, 1]),
+        ("text,label\na,-1\nb,0\n", [None, 0]),
+        ("text,label\na,nan\nb,NA\n", [None, None]),
+        ("text,label\na,\"['good']\"\nb,1\n", [None, 1]),
+        ("text,note\na,x\nb,y\n", [None, None]),
+    ],
+)
+def test_f20_texts_to_explain_need_no_labels(write, content, ids, streaming):
+    assert read(write("test.csv", content), streaming) == list(zip("ab", ids, strict=True))
+
+
+@BOTH
+def test_f20_the_first_label_that_is_unknown_is_told(write, caplog, streaming):
+    read(write("test.csv", "text,label\na,\nb,mixed\nc,other\nd,good\n"), streaming)
+    [message] = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert "row 2 has the label 'mixed', and the classes of the model are bad, good" in message
+
+
+@pytest.mark.parametrize("label", ["", "mixed", "0.5", "-1", "nan"])
+def test_f20_measuring_needs_labels(write, label):
+    path = write("test.csv", f"text,label\na,good\nb,{label}\n")
+    with pytest.raises(InputError, match="row 2"):
+        load_texts(DataArguments(test_file=str(path)), MODEL)
+    with pytest.raises(InputError, match="no column 'label'"):
+        load_texts(DataArguments(test_file=str(write("bare.csv", "text\na\n"))), MODEL)
+
+
+def test_f20_a_split_of_the_hub_without_labels_is_explained(monkeypatch):
+    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    labels = {"validation": [0, 1], "test": [-1, -1]}
+    splits = {split: Dataset.from_dict({"text": [split] * 2, "label": ids}, features) for split, ids in labels.items()}
+    monkeypatch.setattr("hf_vat.data.files.load_dataset", lambda *_, **__: DatasetDict(splits))
+    args = DataArguments(dataset_name="glue")
+    assert load_texts(args, MODEL, labelled=False) == (["test", "test"], None)
+    assert load_texts(args, MODEL) == (["validation", "validation"], [0, 1])
+
+
+@BOTH
+def test_f20_missing_texts_are_empty_or_left_out(write, streaming, caplog):
+    path = write("test.csv", "text,label\na,good\n,bad\n  ,\nb,\n")
+    assert read(path, streaming) == [("a", 1), ("", 0), ("", None), ("b", None)]
+    assert read(path, streaming, drop_empty=True) == [("a", 1), ("b", None)]
+    assert "test.csv: rows without a text, left out: 2" in caplog.text
+
+
+@BOTH
+def test_f21_a_blank_line_of_a_single_column_is_an_empty_text(write, streaming):
+    assert read(write("test.csv", "review\na\n\nb\n"), streaming) == [("a", None), ("", None), ("b", None)]
+    assert read(write("two.csv", "text,label\na,good\n\nb,bad\n"), streaming) == [("a", 1), ("b", 0)]
+
+
+def test_f21_so_is_an_empty_row_of_excel(tmp_path):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (["review"], ["a"], [None], ["b"], [None]):
+        book.active.append(row)
+    book.save(tmp_path / "test.xlsx")
+    for streaming in (False, True):
+        assert read(tmp_path / "test.xlsx", streaming) == [("a", None), ("", None), ("b", None)]
+
+
+# Samples
+
+
+def test_f23_the_same_rows_are_drawn_with_and_without_labels(write):
+    rows = [f"text {row}" for row in range(50)]
+    labelled = write("labelled.csv", "text,label\n" + "".join(f"{text},good\n" for text in rows))
+    bare = write("bare.csv", "text\n" + "".join(f"{text}\n" for text in rows))
+    empty = write("empty.csv", "text,label\n" + "".join(f"{text},\n" for text in rows))
+    drawn = [text for text, _ in read(labelled, max_eval_samples=10)]
+    assert drawn == [text for text, _ in read(bare, max_eval_samples=10)] != rows[:10]
+    assert drawn == [text for text, _ in read(empty, max_eval_samples=10)]
+    assert drawn == load_texts(DataArguments(test_file=str(labelled), max_eval_samples=10), MODEL)[0]
+    training = load_text_classification(DataArguments(test_file=str(labelled), max_eval_samples=10), ["bad", "good"])
+    assert drawn == training["test"]["text"][:]
+    assert drawn != [text for text, _ in read(bare, max_eval_samples=10, split_seed=1)]
+
+
+# Texts that are already split
+
+
+@BOTH
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_f26_lists_of_words_are_texts_already_split(tmp_path, suffix, streaming):
+    rows = [
+        {"tokens": ["ดี", "มาก"], "label": "good"},
+        {"tokens": ["New York", "12"], "label": "bad"},
+        {"tokens": [], "label": None},
+    ]
+    path = tmp_path / f"test.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = [(["ดี", "มาก"], 1), (["New York", "12"], 0), ("", None)]
+    assert read(path, streaming, text_column="tokens") == expected
+    args = DataArguments(test_file=str(path), text_column="tokens", drop_empty=True)
+    assert load_texts(args, MODEL) == ([["ดี", "มาก"], ["New York", "12"]], [1, 0])
+
+
+@BOTH
+def test_f26_training_wants_texts(write, streaming):
+    path = write("train.jsonl", [{"text": ["a"], "label": "x"}, {"text": ["b"], "label": "y"}])
+    args = DataArguments(train_file=str(path), streaming=streaming, validation_share=0)
+    with pytest.raises(InputError, match=r"row 1 of column 'text' is \['a'\].* already split for explaining alone"):
+        list(load_text_classification(args)["train"])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["a", ["b"]], r"row 2 of column 'text' is \['b'\], but those before are texts"),
+        ([["a"], None, "b"], "row 3 of column 'text' is 'b', but those before are lists of words"),
+        ([["a"], ["b", " "]], "row 2 has the word ' '; a word must be visible"),
+        ([["a"], [["b"]]], r"row 2 of column 'text' is \['b'\], but texts must be strings"),
+        ([{"a": 1}], "row 1 of column 'text' is .* but texts must be strings"),
+        ([["half \ud83d"]], "row 1 contains half a character"),
+    ],
+)
+def test_f26_what_is_neither_text_nor_words_is_named(write, cells, message, streaming):
+    with pytest.raises(InputError, match=message):
+        read(write("test.jsonl", [{"text": cell} for cell in cells]), streaming)
+
+
+# Options of training
+
+
+@pytest.mark.parametrize("given", [{"class_names": ["a", "b"]}, {"validation_share": 0.5}, {"max_train_samples": 5}])
+def test_f24_options_of_training_are_refused_for_a_trained_model(given):
+    refuse_training_options(DataArguments(test_file="x.csv", max_eval_samples=5, split_seed=1, drop_empty=True))
+    with pytest.raises(InputError, match=f"--{next(iter(given))} is for training alone; leave it out"):
+        refuse_training_options(DataArguments(test_file="x.csv", **given))
