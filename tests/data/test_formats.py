@@ -244,13 +244,12 @@ def outcomes(rows, folder, drop_empty=False) -> list:
             continue
         for streaming, results in found.items():
             results.append(outcome(folder / name, streaming, drop_empty))
-    in_memory, streamed = found.values()
-    assert all(result == in_memory[0] for result in in_memory), in_memory
-    assert all(result == streamed[0] for result in streamed), streamed
-    assert isinstance(in_memory[0], list) == isinstance(streamed[0], list)
-    if isinstance(in_memory[0], list):
-        assert in_memory == streamed
-    return in_memory
+    results = [*found[False], *found[True]]
+    # of several faults another one may be the first that is found
+    assert all(isinstance(result, str) for result in results) or all(result == results[0] for result in results), (
+        results
+    )
+    return found[False]
 
 
 NAN = float("nan")
@@ -312,7 +311,7 @@ def test_f19_the_same_table_gives_the_same_texts_and_classes_in_every_format(tmp
 def test_f19_labels_are_taken_alike_in_every_format(tmp_path, labels, formats, expected):
     rows = list(zip(("one", "two", "three"), labels, strict=True))
     found = outcomes(rows, tmp_path)
-    assert len(found) == formats
+    assert len(found) == formats and found == found[:1] * formats
     assert found[0] == (
         expected if isinstance(expected, str) else list(zip(("one", "two", "three"), expected, strict=True))
     )

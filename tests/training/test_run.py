@@ -105,6 +105,32 @@ def weights(folder) -> dict[str, torch.Tensor]:
     return AutoModelForSequenceClassification.from_pretrained(folder).state_dict()
 
 
+# Options that come from the Trainer
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("label_names", ["negative", "positive"], "give --class_names, for the column with the labels --label_column"),
+        ("label_names", ["labels"], "--class_names"),
+        ("remove_unused_columns", False, "the texts themselves are no model input"),
+        ("length_column_name", "n", "Leave it out"),
+        ("prediction_loss_only", True, "chooses the epoch by accuracy"),
+        ("eval_do_concat_batches", False, "chooses the epoch by accuracy"),
+        ("batch_eval_metrics", True, "chooses the epoch by accuracy"),
+        ("include_for_metrics", ["inputs"], "accuracy needs predictions and labels alone"),
+        ("do_predict", True, "hf-vat explain --csv"),
+        ("dataloader_drop_last", True, "leave out validation and test texts"),
+        ("use_cache", True, "models that generate text"),
+        ("debug", "underflow_overflow", "does not understand masks"),
+    ],
+)
+def test_f24_inherited_options_without_use_are_refused_at_start(arguments, tmp_path, name, value, advice):
+    with pytest.raises(InputError, match=f"--{name} is .*{advice}"):
+        train_classifier(*arguments(data={"train_file": "/no/where"}, **{name: value}))
+    assert not (tmp_path / "run").exists()
+
+
 # The folder of a run
 
 
