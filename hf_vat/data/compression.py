@@ -12,9 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import BinaryIO, TextIO
 
+import pyarrow as pa
+
 from hf_vat.errors import InputError
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zip": zipfile.ZipFile}
+
+def _open_zst(path: Path, mode: str) -> BinaryIO:
+    return pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd")
+
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst, ".zip": zipfile.ZipFile}
 COMPRESSED = tuple(_OPENERS)
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 

@@ -329,7 +329,7 @@ def _check_characters(path: Path, number: int, row: dict, encoding: str) -> None
     They separate words: "don\\x92t" would be "don" and "t".
     """
     for cell in row.values():
-        found = _CONTROL.search(cell) if isinstance(cell, str) else None
+        found = _CONTROL.search(cell) if isinstance(cell, str) and not cell.isascii() else None
         if found is None:
             continue
         named = f"row {number} has the control character U+00{ord(found[0]):02X}, which separates words"

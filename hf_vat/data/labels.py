@@ -3,7 +3,6 @@
 One rule for every format, by what is written: CSV files have no types, so the number 1 and the text "1" are one label.
 """
 
-import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,8 +15,6 @@ from .arguments import DataArguments
 from .files import Source
 from .formats import listed
 
-logger = logging.getLogger(__name__)
-
 DROP_EMPTY = "Fill them in, or leave them out with --drop_empty."
 NO_ROW = "no row has both a text and a label."
 INCOMPLETE = "rows without a text or a label"
@@ -27,13 +24,13 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
 _TRUTH = ("true", "false")
 # a list of JSON, Python or NumPy, a tuple, a set or an object
 _LIST = re.compile(r"""\[\s*(?:(?:['"]|-?[0-9.]).*)?\] | [({]\s*['"].*[)}]""", re.VERBOSE | re.DOTALL)
-_MISSING = {"nan", "none", "null", "na", "n/a", "<na>", "#n/a"}  # what programs write for a number that is missing
+MISSING = {"nan", "none", "null", "na", "n/a", "<na>", "#n/a"}  # what programs write for a number that is missing
 
 
 class Row(NamedTuple):
     """A text and its label as a name, either of them None if it is missing, and where they are, counted from 1.
 
-    A text is a list of words where it comes already split, and that was allowed.
+    A text that is explained may come as a list of words.
     """
 
     number: int
@@ -91,7 +88,7 @@ def as_row(source: Source, number: int, text: object, label: object, text_column
     Raises:
         InputError: if the text is no string or number, or the label neither a name nor a number.
     """
-    return Row(number, as_text(source.origin, number, text, text_column), _as_label(source, number, label))
+    return Row(number, as_text(source.origin, number, text, text_column), as_label(source, number, label))
 
 
 def as_text(origin: str, number: int, text: object, text_column: str) -> str | None:
@@ -114,44 +111,18 @@ def as_text(origin: str, number: int, text: object, text_column: str) -> str | N
     return text if text.strip() else None
 
 
-class TextReader:
-    """Texts as [`as_text`] gives them, or where each is a list of words, these."""
-
-    def __init__(self, origin: str, text_column: str):
-        self.origin, self.text_column, self._split = origin, text_column, None
-
-    def read(self, number: int, cell: object) -> str | list[str] | None:
-        """
-        Raises:
-            InputError: if the cell cannot be used, or is split into words where those before are not.
-        """
-        if cell is None or cell != cell:  # NaN
-            return None
-        split = isinstance(cell, list)
-        if self._split not in (None, split):
-            raise InputError(
-                f"{self.origin}: row {number} of column {self.text_column!r} is {cell!r}, but those before are "
-                f"{'lists of words' if self._split else 'texts'}. Write all rows in the same way."
-            )
-        self._split = split
-        if not split:
-            return as_text(self.origin, number, cell, self.text_column)
-        words = [as_text(self.origin, number, word, self.text_column) for word in cell]
-        if None in words:
-            raise InputError(
-                f"{self.origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
-            )
-        return words or None
-
-
 def incomplete_rows(origin: str, places: Sequence[str], advice: str) -> str:
     return (
         f"{origin}: no text or no label in {listed(places, 5)}. Rows are counted from 1, without the header. {advice}"
     )
 
 
-def _as_label(source: Source, number: int, value: object) -> str | None:
-    """The label as a name."""
+def as_label(source: Source, number: int, value: object) -> str | None:
+    """The label as a name, None if it is missing.
+
+    Raises:
+        InputError: if it is neither a name nor a number of at least 0.
+    """
     if source.class_names and isinstance(value, str):
         return value
     if value is None or value != value:  # NaN
@@ -215,7 +186,7 @@ def names_of(origin: str, rows: Iterable[Row]) -> tuple[list[str], Row | None]:
     """
     kind, names, marks = OneKind(origin), set(), {}
     for row in rows:
-        if row.label.lower() in _MISSING:
+        if row.label.lower() in MISSING:
             marks.setdefault(row.label, row)
         else:
             names.add(kind.checked(row).label)
@@ -226,7 +197,7 @@ def names_of(origin: str, rows: Iterable[Row]) -> tuple[list[str], Row | None]:
 
 def without_mark(row: Row, names: Sequence[str]) -> Row:
     """The row, without a label that stands for a missing one and is not among the class names."""
-    missing = row.label is not None and row.label.lower() in _MISSING and row.label not in names
+    missing = row.label is not None and row.label.lower() in MISSING and row.label not in names
     return row._replace(label=None) if missing else row
 
 
@@ -259,65 +230,6 @@ def encode_row(origin: str, row: Row, names: Sequence[str], ids: dict[str, int])
             f"{listed(names)}{positions}. Correct it, or add rows with this label to the training data."
         )
     return {"text": row.text, "label": label}
-
-
-def texts_with_ids(
-    source: Source, cells: Iterable[tuple], args: DataArguments, names: Sequence[str], labelled: bool
-) -> Iterator[tuple[str | list[str], int | None]]:
-    """Texts, or lists of words, with the class ids of a model.
-
-    Args:
-        cells: text and label of each row, as they are found.
-        args: the columns by name, and whether rows are left out.
-        names: the class names of the model.
-        labelled: whether each row needs a text and a label. If not, a missing text is empty, and the id of a label that is
-            missing or unknown None; the first that is unknown is told in the log.
-
-    Raises:
-        InputError: while iterating, if a text cannot be used, or a label that is needed.
-    """
-    reader, kind = TextReader(source.origin, args.text_column), OneKind(source.origin, names)
-    ids, left_out, told = label_ids(names, positions=True), 0, False
-    for number, (cell, value) in enumerate(cells, 1):
-        text = reader.read(number, cell)
-        if not labelled:
-            if text is None and args.drop_empty:
-                left_out += 1
-                continue
-            label, known = _label_or_none(source, number, value, ids)
-            if not known and not told:
-                told = True
-                logger.warning(
-                    "%s: row %d has the label %r, and the classes of the model are %s; labels that are none of these are "
-                    "left out",
-                    *(source.origin, number, value, listed(names)),
-                )
-            yield text or "", label
-            continue
-        row = without_mark(Row(number, text, _as_label(source, number, value)), names)
-        missing = row.missing(args.text_column, args.label_column)
-        if not missing:
-            yield text, encode_row(source.origin, kind.checked(row), names, ids)["label"]
-        elif args.drop_empty:
-            left_out += 1
-        else:
-            raise InputError(incomplete_rows(source.origin, [missing], DROP_EMPTY))
-    if left_out:
-        logger.warning(
-            "%s: %s, left out: %d", source.origin, INCOMPLETE if labelled else "rows without a text", left_out
-        )
-
-
-def _label_or_none(source: Source, number: int, value: object, ids: dict[str, int]) -> tuple[int | None, bool]:
-    """The class id if there is one, and whether the label is one that the model knows, or missing."""
-    try:
-        label = _as_label(source, number, value)
-    except InputError:
-        return None, False
-    if label is None or (label.lower() in _MISSING and label not in ids):
-        return None, True
-    found = class_id(label, ids)
-    return found, found is not None
 
 
 def features_of(names: list[str]) -> Features:

@@ -13,10 +13,11 @@ from hf_vat.errors import InputError
 from .arguments import DataArguments, check_arguments
 from .files import local_files, read_file, read_sources
 from .formats import listed
-from .labels import NO_ROW, features_of, find_text_column, texts_with_ids
+from .labels import NO_ROW, features_of, find_text_column
 from .papers import load_paper_dataset
 from .splits import count_rows, draw, encode_sources, sample, sampled
 from .streaming import FileRows, check_streamed_classes, class_names_of, stream_encoded
+from .texts import texts_with_ids
 
 logger = logging.getLogger(__name__)
 

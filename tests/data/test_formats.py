@@ -375,6 +375,7 @@ COMPRESSIONS = {
     "gz": lambda content, path: path.write_bytes(gzip.compress(content)),
     "bz2": lambda content, path: path.write_bytes(bz2.compress(content)),
     "xz": lambda content, path: path.write_bytes(lzma.compress(content)),
+    "zst": lambda content, path: path.write_bytes(pa.compress(content, "zstd", asbytes=True)),
     "zip": as_zip,
 }
 CONTENTS = {
@@ -418,6 +419,7 @@ def test_f22_damaged_archives_are_named(write, streaming):
         ("cut.csv.gz", whole[: len(whole) // 2], r"cut\.csv\.gz cannot be read after row \d+"),
         ("no.csv.gz", GOOD_BAD, r"no\.csv\.gz cannot be read after row 0: Not a gzipped file"),
         ("no.csv.xz", GOOD_BAD, r"no\.csv\.xz cannot be read after row 0"),
+        ("no.csv.zst", GOOD_BAD, r"no\.csv\.zst cannot be read after row 0"),
         ("no.csv.zip", GOOD_BAD, r"no\.csv\.zip: not a ZIP archive"),
         ("a.parquet.gz", "", r"\.parquet files are compressed as they are"),
         ("a.txt.gz", "", r"type '\.txt' cannot be read; allowed are \.csv.* compressed \(\.gz"),

@@ -1,0 +1,122 @@
+"""Texts to explain, whole or already split into words, with or without the class ids of a model."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+
+from hf_vat.errors import InputError
+
+from .arguments import DataArguments
+from .files import Source
+from .formats import listed
+from .labels import (
+    DROP_EMPTY,
+    INCOMPLETE,
+    MISSING,
+    OneKind,
+    Row,
+    as_label,
+    as_text,
+    class_id,
+    encode_row,
+    incomplete_rows,
+    label_ids,
+    without_mark,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def texts_with_ids(
+    source: Source, cells: Iterable[tuple], args: DataArguments, names: Sequence[str], labelled: bool
+) -> Iterator[tuple[str | list[str], int | None]]:
+    """Texts, or lists of words, with the class ids of a model.
+
+    Args:
+        cells: text and label of each row, as they are found.
+        args: the columns by name, and whether rows are left out.
+        names: the class names of the model.
+        labelled: whether each row needs a text and a label. If not, a missing text is empty, and the id of a label that is
+            missing or unknown None; the first that is unknown is told in the log.
+
+    Raises:
+        InputError: while iterating, if a text cannot be used, or a label that is needed.
+    """
+    reader = _TextReader(source.origin, args.text_column)
+    rows = ((number, reader.read(number, cell), label) for number, (cell, label) in enumerate(cells, 1))
+    return (_labelled if labelled else _unlabelled)(source, rows, args, names)
+
+
+def _labelled(source: Source, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
+    kind, ids, left_out = OneKind(source.origin, names), label_ids(names, positions=True), 0
+    for number, text, label in rows:
+        row = without_mark(Row(number, text, as_label(source, number, label)), names)
+        missing = row.missing(args.text_column, args.label_column)
+        if not missing:
+            yield text, encode_row(source.origin, kind.checked(row), names, ids)["label"]
+        elif args.drop_empty:
+            left_out += 1
+        else:
+            raise InputError(incomplete_rows(source.origin, [missing], DROP_EMPTY))
+    if left_out:
+        logger.warning("%s: %s, left out: %d", source.origin, INCOMPLETE, left_out)
+
+
+def _unlabelled(source: Source, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
+    ids, left_out, told = label_ids(names, positions=True), 0, False
+    for number, text, label in rows:
+        if text is None and args.drop_empty:
+            left_out += 1
+            continue
+        found, known = _label_or_none(source, number, label, ids)
+        if not known and not told:
+            told = True
+            logger.warning(
+                "%s: row %d has the label %r, and the classes of the model are %s; labels that are none of these are left "
+                "out",
+                *(source.origin, number, label, listed(names)),
+            )
+        yield text or "", found
+    if left_out:
+        logger.warning("%s: rows without a text, left out: %d", source.origin, left_out)
+
+
+def _label_or_none(source: Source, number: int, value: object, ids: dict[str, int]) -> tuple[int | None, bool]:
+    """The class id if there is one, and whether the label is one that the model knows, or missing."""
+    try:
+        label = as_label(source, number, value)
+    except InputError:
+        return None, False
+    if label is None or (label.lower() in MISSING and label not in ids):
+        return None, True
+    found = class_id(label, ids)
+    return found, found is not None
+
+
+class _TextReader:
+    """Texts as [`as_text`] gives them, or where each is a list of words, these."""
+
+    def __init__(self, origin: str, text_column: str):
+        self.origin, self.text_column, self._split = origin, text_column, None
+
+    def read(self, number: int, cell: object) -> str | list[str] | None:
+        """
+        Raises:
+            InputError: if the cell cannot be used, or is split into words where those before are not.
+        """
+        if cell is None or cell != cell:  # NaN
+            return None
+        split = isinstance(cell, list)
+        if self._split not in (None, split):
+            raise InputError(
+                f"{self.origin}: row {number} of column {self.text_column!r} is {cell!r}, but those before are "
+                f"{'lists of words' if self._split else 'texts'}. Write all rows in the same way."
+            )
+        self._split = split
+        if not split:
+            return as_text(self.origin, number, cell, self.text_column)
+        words = [as_text(self.origin, number, word, self.text_column) for word in cell]
+        if None in words:
+            raise InputError(
+                f"{self.origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
+            )
+        return words or None
