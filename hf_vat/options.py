@@ -58,7 +58,9 @@ def _unless_read(file: str) -> Need:
 def _holds_text(settings: Mapping) -> bool:
     files = [settings[f"{split}_file"] for split in ("train", "validation", "test") if settings[f"{split}_file"]]
     name = settings["dataset_name"]
-    return any(Path(file).suffix not in (".parquet", ".xlsx") for file in files) or (name is not None and Path(name).is_dir())
+    return any(Path(file).suffix not in (".parquet", ".xlsx") for file in files) or (
+        name is not None and Path(name).is_dir()
+    )
 
 
 def _encoders_of(settings: Mapping) -> list[str]:

@@ -46,7 +46,8 @@ ALWAYS = {
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
     | {"ddp_find_unused_parameters"},
-    "explain": DATA | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
+    "explain": DATA
+    | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
     | {"csv", "parquet"},
     "words": DATA | {"model", "method", "split", "min_count", "top", "output_dir"},
     "evaluate": DATA

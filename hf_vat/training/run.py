@@ -100,7 +100,7 @@ _MINIMA = {
 }
 
 
-_PREDICTIONS = "it chooses the epoch by accuracy, for which it needs all predictions and labels together. Leave it out."
+_PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
 # Inherited training arguments that a run has no use for, with their defaults and what to do.
 _WITHOUT_USE = {
     "label_names": (
@@ -116,7 +116,7 @@ _WITHOUT_USE = {
     "prediction_loss_only": (False, _PREDICTIONS),
     "eval_do_concat_batches": (True, _PREDICTIONS),
     "batch_eval_metrics": (False, _PREDICTIONS),
-    "include_for_metrics": ([], "accuracy needs predictions and labels alone. Leave it out."),
+    "include_for_metrics": ([], "its measures need predictions and labels alone. Leave it out."),
     "do_predict": (
         False,
         "it tests where there is test data, and hf-vat explain --csv writes predictions for a file. Leave it out.",

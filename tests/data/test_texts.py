@@ -9,7 +9,6 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from hf_vat.data import DataArguments, load_text_classification, load_texts, stream_texts
-from hf_vat.data.arguments import refuse_training_options
 from hf_vat.errors import InputError
 
 MODEL = SimpleNamespace(config=SimpleNamespace(id2label={0: "bad", 1: "good"}, num_labels=2))
@@ -169,13 +168,3 @@ def test_f26_training_wants_texts(write, streaming):
 def test_f26_what_is_neither_text_nor_words_is_named(write, cells, message, streaming):
     with pytest.raises(InputError, match=message):
         read(write("test.jsonl", [{"text": cell} for cell in cells]), streaming)
-
-
-# Options of training
-
-
-@pytest.mark.parametrize("given", [{"class_names": ["a", "b"]}, {"validation_share": 0.5}, {"max_train_samples": 5}])
-def test_f24_options_of_training_are_refused_for_a_trained_model(given):
-    refuse_training_options(DataArguments(test_file="x.csv", max_eval_samples=5, split_seed=1, drop_empty=True))
-    with pytest.raises(InputError, match=f"--{next(iter(given))} is for training alone; leave it out"):
-        refuse_training_options(DataArguments(test_file="x.csv", **given))
