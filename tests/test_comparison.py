@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -39,6 +40,20 @@ def test_values_are_those_of_explain_and_faithfulness(stub, stub_tokenizer, comp
     assert comparison.intervals["random"]["prob_drop@2"].mean == pytest.approx(random["mean"])
     assert comparison.methods["random"].seed_means["prob_drop@2"] == random["values"]
     assert comparison.setup["n_skipped"] == {"no words": 1}
+
+
+def test_f69_one_progress_bar_for_all_of_it(stub, stub_tokenizer, capsys):
+    compare_explainers(
+        *(stub, stub_tokenizer, TEXTS, LABELS, {"gradient": {}, "occlusion": {}}),
+        **{"ks": (1, 2), "shares": (0.5,), "random_seeds": 4, "progress": True},
+    )
+    printed = capsys.readouterr().err
+    assert set(re.findall(r"([^\r\n]+): +\d+%", printed)) == {"measuring"}
+    # 7 texts: each read once, then 4 + 2 rankings deleted and kept at 2 + 1 places; 2 inputs of the gradient; for
+    # occlusion the text, that without any word, and those without one of their 18 words
+    inputs = 7 * (1 + 6 * 2 * 3) + 7 * 2 + 7 * 2 + 18
+    assert re.findall(r"(\d+)/(\d+) ", printed)[-1] == (str(inputs), str(inputs))
+    assert sum(len(text.split()) for text in TEXTS) == 18
 
 
 def test_pairs_are_tested_on_the_same_texts(comparison):

@@ -285,8 +285,9 @@ def train_classifier(
 ) -> VATTrainer:
     """Fine-tune a classifier, test it and save it into `args.output_dir`.
 
-    Each epoch prints a line; see [`~hf_vat.training.progress.EpochLines`]. The folder then holds the model and its tokenizer
-    (loadable through the Auto classes), checkpoints, the log (`training_log.jsonl`, `trainer_state.json`), the metrics (`all_results.json`) and the settings (`run.json`).
+    Each epoch prints a line; see [`~hf_vat.training.progress.EpochLines`]. The folder then holds the model and its
+    tokenizer (loadable through the Auto classes), checkpoints, the log (`training_log.jsonl`, `trainer_state.json`), the
+    metrics (`all_results.json`) and the settings (`run.json`).
 
     Args:
         data: splits with columns `text` and `label`, if they are loaded already; `data_args` then only describes them.

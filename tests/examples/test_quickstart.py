@@ -1,6 +1,7 @@
 """The quickstart on a few sentences: everything but the size is real."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,27 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert "On this machine that takes about" in finished.stdout
 
+    # F69: read by a person who has never seen a Trainer's log
+    lines, shown = finished.stdout.splitlines(), finished.stdout + finished.stderr
+    assert "{" not in shown and "Warning" not in shown and "\x1b" not in shown
+    epochs = re.findall(
+        r"^epoch (\d) of (\d) \| (\w+) \| training loss [\d.]+ \| validation accuracy [\d.]+ % \| [\d.]+ min left$",
+        finished.stdout,
+        re.MULTILINE,
+    )
+    for number, name in enumerate(("base", "ATT", "VAT"), 1):
+        assert any(line.startswith(f"{number} of 3: BERT-{name}, ") for line in lines)
+        log = tmp_path / "run" / name / "training_log.jsonl"
+        records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        assert f"all records of the training: {log}" in lines
+        evaluated = [record["phase"] for record in records if "eval_accuracy" in record]
+        told, epochs = epochs[: len(evaluated)], epochs[len(evaluated) :]
+        expected = [(str(epoch), str(len(evaluated)), phase) for epoch, phase in enumerate(evaluated, 1)]
+        assert told == expected
+    assert not epochs
+    bars = re.findall(r"([^\r\n]+): +100%", finished.stderr)
+    assert bars == ["model card", "measuring"]
+
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
     assert results["settings"]["test"] == 12
     for scorer, rankings in {"base": ["ATT", "VAT"], "ATT": ["ATT"], "VAT": ["VAT"]}.items():
@@ -54,7 +76,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
 
     again = run_quickstart(tmp_path / "run", *sizes)
     assert again.returncode == 0, again.stderr[-3000:]
-    assert "train_runtime" not in again.stdout  # nothing is trained twice
+    assert "epoch 1 of" not in again.stdout  # nothing is trained twice
     other = run_quickstart(tmp_path / "run", "--train_size", "24", "--test_size", "12")
     assert (
         other.returncode == 2

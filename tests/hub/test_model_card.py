@@ -640,6 +640,17 @@ def test_data_sets_of_the_papers_are_named_as_they_are_known():
     assert Source.of_data(DataArguments(test_file="x.csv")).local
 
 
+def test_f69_a_card_is_measured_under_one_progress_bar(trainer, monkeypatch, capsys):
+    monkeypatch.setattr(trainer.args, "disable_tqdm", False)
+    capsys.readouterr()
+    trainer.create_model_card()
+    printed = capsys.readouterr().err
+    assert set(re.findall(r"([^\r\n]+): +\d+%", printed)) == {"model card"}
+    # 32 texts, explained by the attention; the scorer reads each, then that and 5 random rankings, 5 words deleted or kept
+    inputs = 32 + 32 * (1 + 6 * 2)
+    assert re.findall(r"(\d+)/(\d+) ", printed)[-1] == (str(inputs), str(inputs))
+
+
 @pytest.mark.parametrize(
     ("about", "message"),
     [
