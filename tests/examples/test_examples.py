@@ -19,7 +19,6 @@ from transformers.utils import logging as transformers_logging
 from hf_vat import BertWithVMask
 from hf_vat.cli import run
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
-from hf_vat.report import write_predictions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
@@ -273,19 +272,6 @@ def test_tables_of_a_stream_are_whole_after_an_interruption(trained, script, tmp
     code, _, _ = script("explain", "--model", trained, "--test_file", file, "--csv", again)
     rows, in_memory = ([line.split(",")[:2] for line in path.read_text().splitlines()] for path in (table, again))
     assert code == 0 and rows == in_memory
-
-
-def test_a_table_that_is_there_is_kept_if_writing_fails(tmp_path):
-    table = tmp_path / "out.csv"
-    table.write_text("old")
-    with pytest.raises(KeyboardInterrupt):
-        write_predictions(interrupted(), ["negative", "positive"], table, tmp_path / "out.parquet")
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"] and table.read_text() == "old"
-
-
-def interrupted():
-    raise KeyboardInterrupt
-    yield
 
 
 def test_f20_explain_and_words_need_no_labels(trained, masked, script, tmp_path):
