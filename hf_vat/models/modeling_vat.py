@@ -572,6 +572,10 @@ def _encoder_arguments(config) -> dict:
     Raises:
         ValueError: if the class that `AutoModel` builds does not turn each token of a text into a vector.
     """
+    if type(config) not in AutoModel._model_mapping:
+        raise ValueError(
+            f"encoder={config.model_type!r} is no model that AutoModel builds; use an encoder such as BERT."
+        )
     encoder_class = AutoModel._model_mapping[type(config)]
     if isinstance(encoder_class, tuple):  # Funnel has two, and AutoModel needs to know which
         config.architectures = config.architectures or [encoder_class[0].__name__]

@@ -302,7 +302,7 @@ class VATTrainer(PushingTrainer):
             texts = self._measure_texts(inputs, outputs)
             # Without the texts that only fill up the last batch, so that each counts once on any number of processes.
             table = self.accelerator.gather_for_metrics(torch.stack(list(texts.values()), 1))  # [texts, measures]
-            self._evaluated.append(dict(zip(texts, table.double().cpu().unbind(1), strict=True)))
+            self._evaluated.append(dict(zip(texts, table.unbind(1), strict=True)))
         return (loss, outputs) if return_outputs else loss
 
     def _measure_texts(self, inputs: dict, outputs) -> dict[str, torch.Tensor]:
@@ -346,18 +346,20 @@ class VATTrainer(PushingTrainer):
         return self._means(sums, over)
 
     def _evaluation_means(self) -> dict[str, float]:
-        """Means over the texts that were evaluated, and the loss that follows from them."""
+        """Means over the texts that were evaluated, and the loss that follows from them if any has a label."""
         names = self._evaluated[0]
-        sums = {name: torch.cat([batch[name] for batch in self._evaluated]).sum().item() for name in names}
+        sums = {name: torch.cat([batch[name] for batch in self._evaluated]).cpu().double().sum() for name in names}
         self._evaluated.clear()
-        means = self._means(sums, _MEANS)
+        means = self._means({name: total.item() for name, total in sums.items()}, _MEANS)
+        if "cross_entropy" not in means:
+            return means
         loss = means["cross_entropy"]
         for name, beta in (("compression", "beta"), ("mask_compression", "mask_beta")):
             loss += means[beta] * means[name] if name in means else 0
         return {"loss": loss, **means}
 
     def _means(self, sums: dict[str, float], over: dict[str, str]) -> dict[str, float]:
-        means = {name: sums[name] / max(sums[over[name]], 1e-12) for name in over if name in sums}
+        means = {name: sums[name] / sums[over[name]] for name in over if name in sums and sums[over[name]]}
         if "mask_sd" in means:  # until here the mean of squares
             means["mask_sd"] = max(means["mask_sd"] - (means["mask_mean"] - 0.5) ** 2, 0) ** 0.5
         if self.schedule.alternates:
@@ -383,6 +385,7 @@ class VATTrainer(PushingTrainer):
         output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
         if self._evaluated:
             means = self._evaluation_means()
+            output.metrics.pop(f"{metric_key_prefix}_loss", None)  # of batches, and 0 where no text has a label
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
             if "mask_mean" in means:
                 self._warn_of_collapse(means["mask_mean"], means["mask_sd"], metric_key_prefix)

@@ -39,6 +39,7 @@ from transformers import (
     T5Model,
     Trainer,
     TrainingArguments,
+    TrOCRConfig,
     ViTConfig,
     XLMRobertaConfig,
     XLNetConfig,
@@ -519,6 +520,7 @@ def test_f61_what_does_not_turn_tokens_into_vectors_is_refused_by_name():
         (PerceiverConfig(), "encoder='perceiver' has no single hidden_size"),
         (CLIPConfig(), "encoder='clip' has no single hidden_size"),
         (ViTConfig(**SMALL), "encoder='vit' reads pixel_values, not the token ids of a text"),
+        (TrOCRConfig(d_model=16), "encoder='trocr' is no model that AutoModel builds"),
         (funnel, "FunnelBaseModel has fewer vectors than tokens"),
     ]:
         with pytest.raises(ValueError, match=mentions):

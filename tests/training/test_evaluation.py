@@ -116,6 +116,17 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
         assert first["9 4"][f"eval_{name}"] == pytest.approx(value, abs=1e-6), name
 
 
+def test_f02_without_a_label_nothing_is_measured_that_needs_one(tmp_path, tokenizer, make_dataset):
+    rows = make_dataset(3).map(lambda row: {"label": -100})
+    args = VATTrainingArguments(str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True)
+    collator = DataCollatorWithPadding(tokenizer)
+    trainer = VATTrainer(make_model(tokenizer), args, collator, compute_metrics=accuracy_and_macro_f1)
+    metrics = trainer.evaluate(rows)
+    assert {"eval_attention_entropy", "eval_mask_mean"} <= metrics.keys()
+    absent = {"loss", "cross_entropy", "compression", "mask_compression", "accuracy", "macro_f1"}
+    assert not {f"eval_{name}" for name in absent} & metrics.keys()
+
+
 @pytest.mark.parametrize("classes", [2, 5])
 def test_f10_accuracy_and_macro_f1_are_those_of_scikit_learn(classes):
     metrics = pytest.importorskip("sklearn.metrics")
