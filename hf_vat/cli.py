@@ -86,7 +86,7 @@ def _nearest(unknown: list[str], parser: HfArgumentParser) -> str:
     """The options that unknown ones may stand for."""
     options = [option for action in parser._actions for option in action.option_strings]
     misspelt = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-    found = [nearest for name in misspelt for nearest in get_close_matches(name, options, 1)]
+    found = dict.fromkeys(nearest for name in misspelt for nearest in get_close_matches(name, options, 1))
     return f" (did you mean {', '.join(found)}?)" if found else ""
 
 

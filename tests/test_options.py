@@ -110,6 +110,14 @@ CASES = {
         "eval_steps": ("--eval_steps 5", "--eval_steps 5 --eval_strategy steps --save_strategy steps --save_steps 5"),
         "save_steps": ("--save_steps 5", "--save_steps 5 --eval_strategy steps --save_strategy steps --eval_steps 5"),
         "eval_delay": ("--eval_delay 1 --eval_strategy no --load_best_model_at_end False", "--eval_delay 1"),
+        "early_stopping_patience": (
+            "--early_stopping_patience 2 --eval_strategy no --load_best_model_at_end no",
+            "--early_stopping_patience 2",
+        ),
+        "early_stopping_threshold": (
+            "--early_stopping_threshold 0.1",
+            "--early_stopping_threshold 0.1 --early_stopping_patience 2",
+        ),
         "save_total_limit": ("--save_total_limit 2 --save_strategy no --load_best_model_at_end no", "--save_total_limit 2"),
         "save_only_model": ("--save_only_model --save_strategy no --load_best_model_at_end no", "--save_only_model"),
         "metric_for_best_model": ("--metric_for_best_model loss --load_best_model_at_end no", "--metric_for_best_model loss"),
