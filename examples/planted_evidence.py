@@ -23,6 +23,7 @@ from hf_vat.comparison import compare_explainers
 from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
 from hf_vat.inference import predict_probabilities
 from hf_vat.report import table
+from hf_vat.training import show_epochs
 
 KS = (1, 2, 3, 4)
 SCORES = ("precision@1", "recall@2", "recall@4", "auprc", "prob_drop@2")
@@ -146,6 +147,7 @@ def train(args: PlantedArguments, rows: Dataset, tokenizer, seed: int, folder: P
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
     )
+    show_epochs(trainer)
     trainer.train()
     return trainer.model
 

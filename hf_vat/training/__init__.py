@@ -1,6 +1,7 @@
 """Training in phases, and of word masks."""
 
 from .arguments import VATTrainingArguments
+from .progress import show_epochs
 from .recipes import Recipe, describe_recipe, recipe_defaults
 from .run import ModelArguments, claim_output_dir, train_classifier
 from .schedule import BetaSchedule, PhaseSchedule
@@ -16,5 +17,6 @@ __all__ = [
     "claim_output_dir",
     "describe_recipe",
     "recipe_defaults",
+    "show_epochs",
     "train_classifier",
 ]

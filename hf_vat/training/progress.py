@@ -7,7 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from tqdm.auto import tqdm
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
+from transformers.trainer import DEFAULT_PROGRESS_CALLBACK
 
 LOG_NAME = "training_log.jsonl"
 
@@ -19,6 +20,13 @@ _PHASES = {
 }
 # What an epoch costs until one of its phase has been seen: with a frozen encoder a fifth (docs/measurements.md).
 _COSTS = defaultdict(lambda: 1.0, compress=0.2)
+
+
+def show_epochs(trainer) -> None:
+    """Let a [`VATTrainer`] print a line for each epoch instead of its records; see [`EpochLines`]."""
+    for shown in (PrinterCallback, DEFAULT_PROGRESS_CALLBACK):
+        trainer.remove_callback(shown)
+    trainer.add_callback(EpochLines(trainer))
 
 
 class EpochLines(TrainerCallback):
@@ -39,6 +47,7 @@ class EpochLines(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         if not state.is_world_process_zero:
             return
+        Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         self._log(args).write_text("".join(map(_line, state.log_history)), encoding="utf-8")
         self.epoch, self.logged, self.seconds = None, state.global_step, defaultdict(list)
         epochs = range(state.num_train_epochs)

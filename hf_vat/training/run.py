@@ -17,11 +17,9 @@ from transformers import (
     AutoTokenizer,
     DataCollatorWithPadding,
     EvalPrediction,
-    PrinterCallback,
     TrainerCallback,
     set_seed,
 )
-from transformers.trainer import DEFAULT_PROGRESS_CALLBACK
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..data import (
@@ -49,7 +47,7 @@ from ..models import (
 from ..models.words import maximum_length
 from ..options import OF_MODEL, refuse_non_finite, refuse_without_effect, settings_of
 from .arguments import VATTrainingArguments
-from .progress import EpochLines
+from .progress import show_epochs
 from .recipes import describe_recipe
 from .trainer import VATTrainer
 
@@ -347,9 +345,7 @@ def train_classifier(
         compute_metrics=accuracy_and_macro_f1,
         callbacks=[*callbacks, *([] if cards else [card])],
     )
-    for shown in (PrinterCallback, DEFAULT_PROGRESS_CALLBACK):
-        trainer.remove_callback(shown)
-    trainer.add_callback(EpochLines(trainer))
+    show_epochs(trainer)
     if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
         settings = _settings(model_args, data_args, args)
         (Path(args.output_dir) / RUN_NAME).write_text(json.dumps(settings, indent=2, ensure_ascii=False), "utf-8")
