@@ -338,6 +338,9 @@ def _check_characters(path: Path, number: int, row: dict, encoding: str) -> None
             and codecs.lookup(encoding).name in _TAKEN_FOR_WINDOWS
             and found[0] not in _NOT_IN_WINDOWS
         ):
+            with suppress(UnicodeError):
+                cell.encode(encoding).decode("utf-8")
+                raise InputError(f"{path}: {named}. The file is UTF-8: leave --encoding {encoding} out.")
             shown = found[0].encode("latin-1").decode("cp1252")
             raise InputError(
                 f"{path}: {named}. In the encoding of Windows it is {shown!r}: give --encoding cp1252, not {encoding}."

@@ -78,6 +78,14 @@ def test_f17_the_encoding_of_windows_is_advised_and_latin_1_noticed(write, strea
     assert train_rows(path, streaming, encoding="cp1252") == [("I don’t", "x"), ("fine", "y")]
 
 
+def test_f17_utf_8_taken_for_latin_1_is_noticed(write):
+    path = write("train.csv", "text,label\nI don’t,x\nfine,y\n")
+    with pytest.raises(
+        InputError, match=r"row 1 has the control character U\+0080.* is UTF-8: leave --encoding latin-1 out"
+    ):
+        train_rows(path, encoding="latin-1")
+
+
 def test_f17_what_windows_does_not_have_is_left_to_latin_1(write):
     path = write("train.csv", b"text,label\na \x81 b,x\ncaf\xe9,y\n")
     assert [text for text, _ in train_rows(path, encoding="latin-1")] == ["a \x81 b", "café"]
