@@ -38,7 +38,8 @@ class VATClassifierOutput(ModelOutput):
         logits (`torch.FloatTensor` of shape `(batch_size, num_labels)`):
             Scores before the softmax, of the head that `config.predict_from` names.
         cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
-            Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100.
+            Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100. With class weights
+            times the weight of the text's class over the mean weight in the batch.
         compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
             Divergence of q(z|R) from the prior in nats, reduced over latent dimensions as `config.kl_reduction` says; the
             mean over texts of the sum is an upper bound on I(Z; R). 0 for the label -100.
@@ -125,6 +126,7 @@ class VATClassifier:
         self.phase = "joint" if compresses else "finetune"
         self._closed: set[str] = set()  # parameters that the phase keeps from training
         self.label_smoothing = 0.0
+        self.class_weights: torch.Tensor | None = None  # [C], how much a text of each class counts
         # Neither buffers, which would be raw memory after loading, nor on the device, as a number has no place.
         self._betas = {
             name: torch.tensor(0.0, dtype=torch.float64, device="cpu") for name in _BETAS if hasattr(config, name)
@@ -254,6 +256,12 @@ class VATClassifier:
                 parameter.requires_grad_(True)
         self._closed.clear()
 
+    def leave_phases(self) -> None:
+        """Be as a model that was just loaded: nothing closed, in no phase's mode, in eval mode."""
+        self.open_phases()
+        self.phase = "finetune" if self.bottleneck is None else "joint"
+        self.eval()
+
     def train(self, mode: bool = True):
         super().train(mode)
         if self.phase == "compress":
@@ -380,18 +388,38 @@ class VATClassifier:
             )
         labelled = labels != -100
         count = labelled.sum().clamp(min=1)
-        cross_entropy = sum(
-            nn.functional.cross_entropy(
-                by_head[head].float(), labels, reduction="none", label_smoothing=self.label_smoothing
-            )
-            for head in sorted(in_loss)
-        )
-        loss = cross_entropy.sum() / count
+        losses, by_text = zip(*(self._cross_entropy(by_head[head], labels) for head in sorted(in_loss)), strict=True)
+        loss, cross_entropy = sum(losses), sum(by_text)
         compression = None
         if "compressor" in in_loss:
             compression = divergence * labelled
             loss = loss + self._beta("beta") * compression.sum() / count
         return by_head[predicting], cross_entropy, compression, loss
+
+    def _cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A head's mean cross-entropy over the texts with a label, and that of each text, [B], whose mean it is.
+
+        With class weights it is the weighted mean of `torch.nn.CrossEntropyLoss(weight=...)`: divided by the sum of the
+        texts' weights. Gradients are to the bit those of torch, and with label smoothing those of transformers' smoother.
+        """
+        log_probabilities = logits.float().log_softmax(-1)  # [B, C]
+        labelled = labels != -100
+        weights, count = self.class_weights, labelled.sum().clamp(min=1)
+        if weights is not None:
+            weights = weights.to(log_probabilities)
+        cross_entropy = nn.functional.nll_loss(log_probabilities, labels, weight=weights, reduction="none")
+        total = count
+        if weights is not None:  # summed as torch sums it, in the same order
+            ones = torch.full_like(log_probabilities, -1.0)
+            total = nn.functional.nll_loss(ones, labels, weight=weights, reduction="sum").clamp(min=weights.min())
+        mean = cross_entropy.sum() / total
+        if self.label_smoothing:
+            every = log_probabilities if weights is None else log_probabilities * weights
+            uniform = -every.sum(-1) * labelled
+            mean = (1 - self.label_smoothing) * mean
+            mean = mean + self.label_smoothing * (uniform.sum() / (total * self.num_labels))
+            cross_entropy = (1 - self.label_smoothing) * cross_entropy + self.label_smoothing * uniform / self.num_labels
+        return mean, cross_entropy if weights is None else cross_entropy * (count / total)
 
 
 class BertForVATClassification(VATClassifier, BertPreTrainedModel):
