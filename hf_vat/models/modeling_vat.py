@@ -418,7 +418,9 @@ class VATClassifier:
             uniform = -every.sum(-1) * labelled
             mean = (1 - self.label_smoothing) * mean
             mean = mean + self.label_smoothing * (uniform.sum() / (total * self.num_labels))
-            cross_entropy = (1 - self.label_smoothing) * cross_entropy + self.label_smoothing * uniform / self.num_labels
+            cross_entropy = (
+                1 - self.label_smoothing
+            ) * cross_entropy + self.label_smoothing * uniform / self.num_labels
         return mean, cross_entropy if weights is None else cross_entropy * (count / total)
 
 

@@ -1,5 +1,6 @@
 """Training in phases, and of word masks."""
 
+from .adapters import modules_to_save
 from .arguments import VATTrainingArguments
 from .progress import show_epochs
 from .recipes import Recipe, describe_recipe, recipe_defaults
@@ -16,6 +17,7 @@ __all__ = [
     "VATTrainingArguments",
     "claim_output_dir",
     "describe_recipe",
+    "modules_to_save",
     "recipe_defaults",
     "show_epochs",
     "train_classifier",

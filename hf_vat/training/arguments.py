@@ -1,8 +1,11 @@
 """Training arguments of VAT and of word masks."""
 
+import math
 from dataclasses import dataclass, field
 
 from transformers import TrainingArguments
+
+from ..errors import InputError
 
 
 @dataclass
@@ -42,6 +45,11 @@ class VATTrainingArguments(TrainingArguments):
             [`VATTrainer`]. Needs `metric_for_best_model`. By default training goes on to its end.
         early_stopping_threshold (`float`, *optional*, defaults to 0.0):
             By how much the metric must get better.
+        class_weights (`"balanced"` or `list[float]`, *optional*):
+            How much a text of each class counts in the cross-entropy, in every phase and head and in evaluation, as with
+            `torch.nn.CrossEntropyLoss(weight=...)`: a batch's weighted sum is divided by the sum of its texts' weights.
+            `"balanced"` is N / (C · N_c), with N_c of the N training texts in class c out of C. Terms of bottleneck and
+            mask have no class weights.
 
     With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
@@ -97,6 +105,13 @@ class VATTrainingArguments(TrainingArguments):
     early_stopping_threshold: float = field(
         default=0.0, metadata={"help": "By how much an evaluation must be better to be so."}
     )
+    class_weights: None | str | list[float] = field(  # in this order HfArgumentParser reads words
+        default=None,
+        metadata={
+            "help": "Weight of each class in the loss: 'balanced' by frequency, or one number per class.",
+            "nargs": "+",
+        },
+    )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(
         default=True, metadata={"help": "Keep on: phases leave parameters unused."}
@@ -106,3 +121,21 @@ class VATTrainingArguments(TrainingArguments):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
             self.greater_is_better = False  # the base class takes all but losses for the more the better
         super().__post_init__()
+        self.class_weights = _read_class_weights(self.class_weights)
+
+
+def _read_class_weights(given) -> str | list[float] | None:
+    """`"balanced"`, numbers or neither; from a command line as a list of words."""
+    if given is None:
+        return None
+    if given in ("balanced", ["balanced"]):
+        return "balanced"
+    try:
+        weights = [float(weight) for weight in given]
+    except (TypeError, ValueError):
+        weights = []
+    if not weights or not all(0 < weight < math.inf for weight in weights):
+        raise InputError(
+            f"class_weights={given!r} must be 'balanced' or one number above 0 for each class, such as [1, 2.5]."
+        )
+    return weights

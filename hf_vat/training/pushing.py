@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 # The folder of a run also holds its data's and base model's paths, its log, and what the user put there.
 PUSHED = (
-    *("config.json", "*.safetensors", "*.safetensors.index.json", "*.py"),
+    *("config.json", "adapter_config.json", "*.safetensors", "*.safetensors.index.json", "*.py"),
     *("README.md", EXPLANATIONS_NAME, CURVES_NAME),
     *("tokenizer*.json", "vocab.*", "merges.txt", "*.model", "special_tokens_map.json", "added_tokens.json", "*.jinja"),
 )
@@ -76,6 +76,9 @@ class PushingTrainer(Trainer):
             revision: the branch that the model is pushed to, for the snippet that loads it.
         """
         if not self.is_world_process_zero():
+            return
+        if hasattr(self.model, "peft_config"):
+            logger.info("The card of an adapter is PEFT's; for one with measured explanations push the merged model.")
             return
         hub_id, name, config = map(_first, (dataset_tags, dataset, dataset_args))
         data = Source.of(hub_id or name, config=config) if hub_id or name else None
@@ -132,7 +135,12 @@ class PushingTrainer(Trainer):
 
     def _save(self, output_dir=None, state_dict=None):
         super()._save(output_dir, state_dict)
-        Path(output_dir or self.args.output_dir, TRAINING_ARGS_NAME).unlink(missing_ok=True)
+        folder = Path(output_dir or self.args.output_dir)
+        (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+        if hasattr(self.model, "peft_config") and self.args.should_save:
+            self.model.config.save_pretrained(
+                folder
+            )  # beside an adapter PEFT saves none, and it says which head predicts
 
     def _push_from_checkpoint(self, checkpoint_folder):
         if not self.is_world_process_zero() or self.args.hub_strategy == "end":

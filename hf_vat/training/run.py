@@ -62,6 +62,7 @@ _DECISIVE = (
     *("start", "start_epochs", "compress_epochs", "learn_epochs", "predict_from", "num_train_epochs", "max_steps"),
     *("learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "optim"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "label_smoothing_factor"),
+    "class_weights",
     *("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs"),
     *("early_stopping_patience", "early_stopping_threshold"),
     *("seed", "data_seed", "bf16", "fp16", "train_sampling_strategy", "metric_for_best_model"),

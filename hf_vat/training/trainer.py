@@ -1,22 +1,25 @@
 """Trainer that alternates learner and compressor phases, and trains word masks."""
 
+import inspect
 import json
 import logging
 import math
 import operator
 import os
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
+from contextlib import contextmanager
 from itertools import islice, pairwise
 
 import torch
 from datasets import IterableDataset
 from transformers import EarlyStoppingCallback, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint, has_length
+from transformers.trainer_utils import default_compute_objective, get_last_checkpoint, has_length
 
 from ..data import StreamedEpochs
 from ..errors import InputError
 from ..inference import evaluation_mode
+from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
@@ -99,36 +102,29 @@ class VATTrainer(PushingTrainer):
     ):
         if args is not None and not isinstance(args, VATTrainingArguments):
             raise InputError(f"args is a {type(args).__name__}; VATTrainer needs VATTrainingArguments.")
-        if kwargs.get("compute_loss_func") is not None:
-            raise InputError("compute_loss_func would replace the losses of the phases; VATTrainer does not take it.")
+        _refuse_other_loss(type(self))
         args = args or VATTrainingArguments()
         if _is_stream(train_dataset):
             # Otherwise one process would read for all, and put together batches that are padded to different lengths.
             args.accelerator_config.dispatch_batches = False
         super().__init__(model, args, data_collator, train_dataset, *trainer_args, **kwargs)
-        if not hasattr(self.model, "phase_modules"):
+        if self.compute_loss_func is not None:
             raise InputError(
-                f"{type(self.model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
-                "BertForVATClassification.from_pretrained(...)."
+                "compute_loss_func would replace the losses of the phases; leave it out. Class weights and label smoothing "
+                "are the settings class_weights and label_smoothing_factor."
             )
-        alternates = self.model.config.bottleneck != "none"
-        if not alternates and self.args.predict_from == "compressor":
-            raise InputError('predict_from="compressor" needs a model with bottleneck="gaussian".')
-        self.schedule = PhaseSchedule(
-            self.args.start, self.args.start_epochs, self.args.compress_epochs, self.args.learn_epochs, alternates
-        )
-        self.mask_beta_schedule = self._mask_beta_schedule()
+        self._check_model()
+        self._stream: _CheckedRows | None = None
         self._first_rows: list | None = None
         if _is_stream(self.train_dataset):
-            self._cut_into_epochs()
+            self._read_as_stream()
         else:
-            _check_labels(self.train_dataset, "training", self.model.config)
+            _check_labels(self.train_dataset, "training", self.classifier.config)
         for dataset in self.eval_dataset.values() if isinstance(self.eval_dataset, dict) else [self.eval_dataset]:
             _refuse_stream(dataset)
-            _check_labels(dataset, "evaluation", self.model.config)
-        # Every loss goes through the model's heads, so smoothing must happen there too.
-        self.model.label_smoothing = self.args.label_smoothing_factor
-        self.label_smoother = None
+            _check_labels(dataset, "evaluation", self.classifier.config)
+        self._take_settings()
+        self.label_smoother = None  # the models' heads smooth, each for itself
         self._owns_optimizer = self.optimizer is None
         self._trained: defaultdict[str, torch.Tensor | float] = defaultdict(float)  # sums since the last record
         self._evaluated: list[dict[str, torch.Tensor]] = []  # measures of the texts of each batch
@@ -137,12 +133,106 @@ class VATTrainer(PushingTrainer):
             set(),
         )  # rounds that are over, and whose early stopping saw the present one improve
         self._watched: list[tuple[int, str, list[str], torch.Tensor]] = []  # whether the loss of each step was finite
+        self._own_metrics = {"phase"}
+        self._resumed_from: str | None = None
         self._probe_reference: torch.Tensor | None = None
         self._interrupt = StopOnInterrupt()
         self.add_callback(self._interrupt)
         self.add_callback(_PhaseCallback(self))
         if self.args.early_stopping_patience is not None:
             self._stop_early()
+
+    @property
+    def classifier(self) -> torch.nn.Module:
+        """The model, or the one within what PEFT or FSDP have wrapped around it."""
+        return find_classifier(self.model)
+
+    def _check_model(self) -> None:
+        if self.classifier is None:
+            raise InputError(
+                f"{type(self.model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
+                "BertForVATClassification.from_pretrained(...)."
+            )
+        if hasattr(self.model, "peft_config"):
+            check_adapter(self.classifier)
+
+    def _take_settings(self) -> None:
+        """Check settings against the model, and follow them: a new model or trial may bring others.
+
+        Raises:
+            InputError: if they do not fit together.
+        """
+        args, alternates = self.args, self.classifier.config.bottleneck != "none"
+        if not alternates and args.predict_from == "compressor":
+            raise InputError('predict_from="compressor" needs a model with bottleneck="gaussian".')
+        if alternates:
+            self._refuse_flat_parameters()
+        if args.label_names not in (None, ["labels"]):
+            raise InputError(
+                f"label_names={args.label_names} would name the model's inputs that are labels, and these are called "
+                "'labels'; leave it out. Classes get names by the model's id2label."
+            )
+        one_rate = any(part in args.optim for part in ("lomo", "layerwise"))
+        if one_rate and args.learning_rate != args.compressor_learning_rate:
+            raise InputError(
+                f"optim={args.optim!s} has one learning rate for all parameters; set compressor_learning_rate "
+                f"({args.compressor_learning_rate}) to learning_rate ({args.learning_rate}), or choose another optim."
+            )
+        self.schedule = PhaseSchedule(
+            args.start, args.start_epochs, args.compress_epochs, args.learn_epochs, alternates
+        )
+        self.mask_beta_schedule = self._mask_beta_schedule()
+        self._class_weights = self._find_class_weights()
+
+    def _refuse_flat_parameters(self) -> None:
+        """Phases rest on this: what has no gradient does not move. Flat parameters give zeros instead, and moments move on."""
+        if self.is_deepspeed_enabled or self.is_fsdp_enabled or self.is_fsdp_xla_enabled:
+            raise InputError(
+                f"{'DeepSpeed' if self.is_deepspeed_enabled else 'FSDP'} cannot keep still what a phase does not train. Start "
+                'the processes with torchrun, without it, or train a model with bottleneck="none", which has one phase.'
+            )
+        alone = self.args.world_size == 1
+        if not alone and (self.args.ddp_find_unused_parameters is False or self.args.ddp_static_graph):
+            raise InputError(
+                f"ddp_find_unused_parameters={self.args.ddp_find_unused_parameters} and "
+                f"ddp_static_graph={self.args.ddp_static_graph}: each phase leaves other parameters unused. Leave both out."
+            )
+
+    def _find_class_weights(self) -> torch.Tensor | None:
+        given, classes = self.args.class_weights, self.classifier.num_labels
+        if given is None:
+            return None
+        if given != "balanced":
+            if len(given) != classes:
+                raise InputError(
+                    f"class_weights={given} are {len(given)} numbers, and the model has {classes} classes; give one each."
+                )
+            return torch.tensor(given, device=self.args.device)
+        columns = getattr(self.train_dataset, "column_names", None)
+        if self._stream is not None or columns is None:
+            raise InputError(
+                'class_weights="balanced" counts the labels of the training set beforehand, which a stream or a set without '
+                "columns does not allow; give one number per class."
+            )
+        counts = Counter(self.train_dataset[_label_column(columns, "training")][:])
+        counts = [counts[label] for label in range(classes)]
+        if 0 in counts:
+            raise InputError(
+                f'class_weights="balanced" has no weight for class {counts.index(0)}, of which the training set has no text; '
+                "give one number per class."
+            )
+        return torch.tensor([sum(counts) / (classes * count) for count in counts], device=self.args.device)
+
+    @contextmanager
+    def _loss_settings(self):
+        """The run's class weights and label smoothing in the models' loss, for one call: the model does not keep them."""
+        classifier = self.classifier
+        before = classifier.label_smoothing, classifier.class_weights
+        classifier.label_smoothing, classifier.class_weights = self.args.label_smoothing_factor, self._class_weights
+        try:
+            yield
+        finally:
+            classifier.label_smoothing, classifier.class_weights = before
 
     @property
     def _has_mask_term(self) -> bool:
@@ -171,21 +261,19 @@ class VATTrainer(PushingTrainer):
             )
         return BetaSchedule(start, end, step_epochs)
 
-    def _cut_into_epochs(self) -> None:
+    def _read_as_stream(self) -> None:
         args = self.args
         if args.dataloader_num_workers:
             raise InputError(
                 f"dataloader_num_workers is {args.dataloader_num_workers}, but each worker would read the whole stream; "
                 "leave it at 0."
             )
-        checked = _CheckedRows(self.train_dataset, self.model.config)
+        self._stream = _CheckedRows(self.train_dataset, self.classifier.config)
         # Now, and not when they are needed, which in a resumed run is a later pass in another order.
-        self._first_rows = list(islice(checked, args.attention_probe_size))
-        if has_length(self.train_dataset):
-            size = len(self.train_dataset)
-        else:
-            steps = math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps
-            size = steps * args.gradient_accumulation_steps * args.train_batch_size * args.world_size
+        self._first_rows = list(islice(self._stream, args.attention_probe_size))
+        self._cut_into_epochs()
+        if not has_length(self._stream.rows):
+            steps = self._steps_of_stream()
             epochs, wanted = math.ceil(args.max_steps / steps), math.ceil(args.num_train_epochs)
             if epochs < wanted:
                 logger.warning(
@@ -193,57 +281,83 @@ class VATTrainer(PushingTrainer):
                     "phases; %d steps would do for all.",
                     *(args.max_steps, epochs, steps, wanted - epochs, steps * wanted),
                 )
-        self.train_dataset = StreamedEpochs(checked, size)
+
+    def _steps_of_stream(self) -> int:
+        """Steps of an epoch of a stream without a length."""
+        args = self.args
+        return math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps
+
+    def _cut_into_epochs(self) -> None:
+        rows, args = self._stream.rows, self.args
+        if has_length(rows):
+            size = len(rows)
+        else:
+            size = self._steps_of_stream() * args.gradient_accumulation_steps * self._train_batch_size * args.world_size
+        self.train_dataset = StreamedEpochs(self._stream, size)
+
+    def get_train_dataloader(self):
+        if self._stream is not None:  # a trial or auto_find_batch_size may have changed the size of an epoch
+            self._cut_into_epochs()
+        return super().get_train_dataloader()
 
     # Training
 
-    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
+    def train(self, resume_from_checkpoint: str | bool | None = None, trial=None, ignore_keys_for_eval=None):
         if self._owns_optimizer:
             self.optimizer = None
-        self._probe_reference = None
-        self._betas_at_start = self._constant_betas()
-        self._trained.clear()
-        self._watched.clear()
         if resume_from_checkpoint is True:
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir}.")
-        if isinstance(resume_from_checkpoint, (str, os.PathLike)):
-            self._restore(resume_from_checkpoint)
+        self._resumed_from = resume_from_checkpoint or None
         try:
-            output = super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
+            output = super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
+            self.is_in_train = False
             self._interrupt.restore()
-            self.model.open_phases()
+            if self.model is not None:  # which model_init may have failed to make
+                self.classifier.leave_phases()
         if self._interrupt.interrupted:
             raise KeyboardInterrupt(f"Training stopped at step {self.state.global_step}; a checkpoint is saved.")
         return output
 
+    def _hp_search_setup(self, trial) -> None:
+        # Only now the model is made and a trial's settings are there; weights of a checkpoint come after.
+        super()._hp_search_setup(trial)
+        self._check_model()
+        self._take_settings()
+        self._probe_reference = None
+        self._betas_at_start = self._constant_betas()
+        if self._resumed_from is not None:
+            self._restore(self._resumed_from)
+
+    def hyperparameter_search(self, hp_space=None, compute_objective=None, *args, **kwargs):
+        """As in transformers. The objective is by default that of the stock Trainer, from what it measures: the sum of the
+        metrics of `compute_metrics`, else the loss."""
+        return super().hyperparameter_search(hp_space, compute_objective or self._stock_objective, *args, **kwargs)
+
+    def _stock_objective(self, metrics: dict) -> float:
+        return default_compute_objective({k: v for k, v in metrics.items() if k not in self._own_metrics})
+
     def create_optimizer(self, model=None):
         """The stock optimizer over all parameters that the user has not frozen, with `compressor_learning_rate` for what is
-        not the encoder's."""
-        opt_model = self.model if model is None else model
-        if self.optimizer is None:
-            self.model.open_phases()  # parameters outside the first phase belong in too
-            encoder_prefix = f"{self.model.base_model_prefix}."
-            decay = set(self.get_decay_parameter_names(opt_model))
-            groups: dict[tuple[bool, bool], list] = {}
-            for name, parameter in opt_model.named_parameters():
-                if not parameter.requires_grad:
-                    continue
-                key = (name.removeprefix("module.").startswith(encoder_prefix), name in decay)
-                groups.setdefault(key, []).append(parameter)
-            parameter_groups = [
-                {
-                    "params": parameters,
-                    "lr": self.args.learning_rate if in_encoder else self.args.compressor_learning_rate,
-                    "weight_decay": self.args.weight_decay if decays else 0.0,
-                }
-                for (in_encoder, decays), parameters in groups.items()
+        not the encoder's. One that is given with a learning rate of its own keeps that for all."""
+        self.classifier.open_phases()  # parameters outside the first phase belong in too, and into DistributedDataParallel
+        if self.optimizer is not None:
+            return super().create_optimizer(model)
+        optimizer = super().create_optimizer(model)
+        if self.optimizer_cls_and_kwargs is None:
+            in_encoder = {
+                id(parameter)
+                for parameter in find_classifier(self.model if model is None else model).base_model.parameters()
+            }
+            optimizer.param_groups[:] = [
+                {**group, "params": parameters, "lr": group["lr"] if encoder else self.args.compressor_learning_rate}
+                for group in optimizer.param_groups
+                for encoder in (True, False)
+                if (parameters := [p for p in group["params"] if (id(p) in in_encoder) == encoder])
             ]
-            optimizer_class, optimizer_kwargs = self.get_optimizer_cls_and_kwargs(self.args, opt_model)
-            self.optimizer = optimizer_class(parameter_groups, **optimizer_kwargs)
-        return self.optimizer
+        return optimizer
 
     def set_initial_training_values(self, args, dataloader):
         values = super().set_initial_training_values(args, dataloader)
@@ -293,7 +407,8 @@ class VATTrainer(PushingTrainer):
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         self.model.update_betas()
-        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        with self._loss_settings():
+            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         if model.training:
             self._watch(loss, outputs)
             # As the Trainer averages the loss: over micro-batches, then over steps.
@@ -369,7 +484,8 @@ class VATTrainer(PushingTrainer):
         return means
 
     def log(self, logs, start_time=None):
-        logs["phase"] = self.model.phase
+        if self.is_in_train:
+            logs["phase"] = self.classifier.phase
         if "loss" in logs:
             logs.update(self._training_means())
             if self._probe_reference is not None:
@@ -382,6 +498,7 @@ class VATTrainer(PushingTrainer):
             raise InputError("The evaluation set is empty.")
         self._evaluated.clear()
         output = super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs)
+        stock = set(output.metrics)
         output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
         if self._evaluated:
             means = self._evaluation_means()
@@ -389,6 +506,7 @@ class VATTrainer(PushingTrainer):
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
             if "mask_mean" in means:
                 self._warn_of_collapse(means["mask_mean"], means["mask_sd"], metric_key_prefix)
+        self._own_metrics |= output.metrics.keys() - stock
         return output
 
     # Selection
@@ -495,6 +613,11 @@ class VATTrainer(PushingTrainer):
     # Divergence. Whether the loss is finite is asked at each step, and the answer read with the next record: to read it at
     # once, a GPU would have to finish the step first.
 
+    def begin_records(self) -> None:
+        """Forget steps of a training that broke off, such as that of a batch size for which there was no memory."""
+        self._trained.clear()
+        self._watched.clear()
+
     def _watch(self, loss: torch.Tensor, outputs) -> None:
         names = ("cross_entropy", "compression", "mask_compression", "token_importance", "token_mask")
         values = {name: getattr(outputs, name) for name in names if getattr(outputs, name) is not None}
@@ -538,7 +661,8 @@ class VATTrainer(PushingTrainer):
         settings = {name: getattr(config, name) for name in names} | (schedule if self.schedule.alternates else {})
         if self._has_mask_term:
             settings |= {name: getattr(self.args, name) for name in _MASK_BETA_SCHEDULE}
-        return settings | self._betas_at_start
+        weights = None if self._class_weights is None else self._class_weights.tolist()
+        return settings | {"class_weights": weights} | self._betas_at_start
 
     def _save_checkpoint(self, model, trial):
         # Written first: rotation and "best model" bookkeeping follow in the base class.
@@ -560,7 +684,7 @@ class VATTrainer(PushingTrainer):
         ours = self._settings()
         different = [
             f"{name} was {value!r} and is {ours[name]!r}"
-            for name, value in sorted(state["settings"].items())
+            for name, value in sorted({"class_weights": None, **state["settings"]}.items())
             if name in ours and value != ours[name]
         ]
         if different:
@@ -593,6 +717,7 @@ class _PhaseCallback(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args, state, control, **kwargs):
+        self.trainer.begin_records()
         self.trainer.begin_selection()
 
     def on_epoch_begin(self, args, state, control, **kwargs):
@@ -620,6 +745,17 @@ class _CheckedRows:
             column = _label_column(row, "training")
             _check_label(row[column], f"row {number} of the stream, column {column!r}", "training", self.config)
             yield row
+
+
+def _refuse_other_loss(cls: type) -> None:
+    """A loss of one's own would leave out what phases and masks add: a subclass may build on ours, not replace it."""
+    for one in cls.__mro__[: cls.__mro__.index(VATTrainer)]:
+        override = inspect.unwrap(vars(one).get("compute_loss", VATTrainer.compute_loss))
+        if override is not VATTrainer.compute_loss and "compute_loss" not in override.__code__.co_names:
+            raise InputError(
+                f"{one.__name__}.compute_loss replaces the losses of the phases. Class weights and label smoothing are the "
+                "settings class_weights and label_smoothing_factor; for more, add to what super().compute_loss(...) returns."
+            )
 
 
 def _is_stream(dataset) -> bool:

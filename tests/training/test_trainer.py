@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
 import torch
 from datasets import Dataset
@@ -98,7 +99,8 @@ def test_phases_and_predicting_head_follow_the_epoch(make_trainer):
 def test_predicting_head_can_be_forced(make_trainer):
     trainer = make_trainer(predict_from="learner", num_train_epochs=2)
     trainer.train()
-    assert trainer.model.phase == "compress" and trainer.model.config.predict_from == "learner"
+    assert [record["phase"] for record in trainer.state.log_history][-1] == "compress"
+    assert trainer.model.config.predict_from == "learner"
 
 
 def test_c21_every_active_parameter_is_in_the_optimizer(make_trainer):
@@ -747,3 +749,254 @@ def test_trains_on_a_plain_dataset_of_texts(make_trainer):
     """Labels called `labels`, as many collators give them."""
     rows = Dataset.from_dict({"input_ids": [[2, 5, 3], [2, 9, 3]] * 4, "labels": [1, 0] * 4})
     assert "eval_loss" in make_trainer(eval_dataset=rows).evaluate()
+
+
+# What people do with a Trainer
+
+
+class _TwoDevices(torch.nn.DataParallel):
+    """What DataParallel gives with two devices: the losses of two halves in one vector, all else one after the other."""
+
+    def forward(self, **inputs):
+        middle = (len(inputs["input_ids"]) + 1) // 2
+        halves = [{k: v[part] for k, v in inputs.items()} for part in (slice(0, middle), slice(middle, None))]
+        outputs = [self.module(**half) for half in halves]
+        joined = {
+            name: torch.stack(values) if values[0].dim() == 0 else torch.cat(values)
+            for name in outputs[0]
+            for values in [[output[name] for output in outputs]]
+        }
+        return type(outputs[0])(**joined)
+
+
+@pytest.mark.parametrize("system", ["vat", "base"])
+def test_f01_data_parallel_trains(make_trainer, monkeypatch, system):
+    monkeypatch.setattr(torch.nn, "DataParallel", _TwoDevices)
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+    settings = {
+        "num_train_epochs": 3,
+        "optim": "sgd",
+        "eval_strategy": "epoch",
+        "max_grad_norm": 0,
+        "label_smoothing_factor": 0.1,
+    }
+    two, one = make_trainer(system, folder="two", **settings), make_trainer(system, folder="one", **settings)
+    two.args._n_gpu = 2
+    for trainer in (two, one):
+        trainer.train()
+    assert type(two.model_wrapped) is _TwoDevices
+    for (name, expected), actual in zip(one.model.named_parameters(), two.model.parameters(), strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0, msg=name)
+    for ours, theirs in zip(two.state.log_history, one.state.log_history, strict=True):
+        for name in ("loss", "cross_entropy", "compression", "attention_entropy", "eval_loss", "eval_cross_entropy"):
+            assert ours.get(name) == pytest.approx(theirs.get(name), abs=1e-4), name
+
+
+class _Wrapper(torch.nn.Module):
+    """Renames parameters as FSDP does, around the encoder and around all."""
+
+    def __init__(self, module):
+        super().__init__()
+        self._fsdp_wrapped_module = module
+
+    def forward(self, *args, **kwargs):
+        return self._fsdp_wrapped_module(*args, **kwargs)
+
+
+@pytest.mark.parametrize("wrap", [_Wrapper, torch.compile, torch.nn.DataParallel])
+def test_f03_learning_rates_follow_modules_not_names(make_trainer, wrap):
+    trainer = make_trainer(learning_rate=1e-4, compressor_learning_rate=1e-2, weight_decay=0.1)
+    encoder = {id(parameter) for parameter in trainer.model.bert.parameters()}
+    if wrap is _Wrapper:
+        trainer.model.bert = _Wrapper(trainer.model.bert)
+    trainer.create_optimizer(wrap(trainer.model))
+    groups = trainer.optimizer.param_groups
+    assert {id(p) for group in groups if group["lr"] == 1e-4 for p in group["params"]} == encoder
+    assert sum(len(group["params"]) for group in groups) == len(list(trainer.model.parameters()))
+    assert {group["weight_decay"] for group in groups} == {0.0, 0.1}
+
+
+@pytest.mark.parametrize("kind", ["deepspeed", "fsdp"])
+def test_f03_flat_parameters_are_refused(make_trainer, monkeypatch, kind):
+    prepare = VATTrainer.create_accelerator_and_postprocess
+
+    def pretend(self):
+        prepare(self)
+        setattr(self, f"is_{kind}_enabled", True)
+
+    monkeypatch.setattr(VATTrainer, "create_accelerator_and_postprocess", pretend)
+    with pytest.raises(InputError, match=f'(?i:{kind}) cannot keep still .* bottleneck="none"'):
+        make_trainer("vat")
+    make_trainer("att")  # everything is trained, all the time
+
+
+def test_f03_distributed_settings_that_phases_cannot_have(make_trainer, monkeypatch):
+    monkeypatch.setattr(VATTrainingArguments, "world_size", 2)
+    for setting in ({"ddp_find_unused_parameters": False}, {"ddp_static_graph": True}):
+        with pytest.raises(InputError, match="each phase leaves other parameters unused"):
+            make_trainer("vat", **setting)
+        make_trainer("att", **setting)
+
+
+class _Fails(TrainerCallback):
+    def __init__(self, error):
+        self.error = error
+
+    def on_step_end(self, args, state, control, **kwargs):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("no"), KeyboardInterrupt()])
+def test_f04_after_training_the_model_is_as_one_that_was_loaded(make_trainer, make_model, error):
+    model = make_model("vat")
+    model.bert.embeddings.requires_grad_(False)  # the user's own wish, and kept
+    open_before = [parameter.requires_grad for parameter in model.parameters()]
+    callbacks = [] if error is None else [_Fails(error)]
+    trainer = make_trainer(model=model, start_epochs=0, num_train_epochs=1, callbacks=callbacks)  # ends in compress
+    if error is None:
+        trainer.train()
+    else:
+        with pytest.raises(type(error)):
+            trainer.train()
+    assert model.phase == make_model("vat").phase == "joint"
+    assert [parameter.requires_grad for parameter in model.parameters()] == open_before
+    assert not any(module.training for module in model.modules()) and not trainer.is_in_train
+    model.train()
+    assert all(module.training for module in model.modules())
+    ids = torch.tensor([[2, 5, 6, 3]])
+    model(input_ids=ids, labels=torch.tensor([1])).loss.backward()
+    reached = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert {name for name, p in model.named_parameters() if p.requires_grad} == reached
+    assert "phase" not in trainer.evaluate()
+
+
+def test_f04_constructing_a_trainer_leaves_the_model_s_loss_as_it_is(make_trainer, make_model):
+    model = make_model("att")
+    batch = {"input_ids": torch.tensor([[2, 5, 6, 3]]), "labels": torch.tensor([1])}
+    before = model.eval()(**batch).loss
+    trainer = make_trainer(model=model, label_smoothing_factor=0.4, class_weights=[1.0, 3.0], num_train_epochs=1)
+    assert torch.equal(model(**batch).loss, before)
+    loss = trainer.compute_loss(model, batch)
+    assert not torch.isclose(loss, before) and torch.equal(model(**batch).loss, before)
+
+
+def test_f05_model_init_has_all_settings(make_trainer, make_model):
+    """The trainer makes a second model when it trains; it has the smoothing of the first, as a model that is given."""
+    settings = {"label_smoothing_factor": 0.4, "num_train_epochs": 2}
+    given = make_trainer(model=make_model("vat"), folder="given", **settings)
+    given.train()
+    made = make_trainer(model=make_model("vat"), folder="made", **settings)
+    made = VATTrainer(
+        args=made.args, model_init=lambda: make_model("vat"), train_dataset=made.train_dataset, data_collator=made.data_collator
+    )  # fmt: skip
+    first = made.model
+    made.train()
+    assert made.model is not first
+    losses = [[r["loss"] for r in trainer.state.log_history if "loss" in r] for trainer in (given, made)]
+    smoothed = make_trainer(folder="plain", num_train_epochs=2)
+    smoothed.train()
+    plain = [r["loss"] for r in smoothed.state.log_history if "loss" in r]
+    assert losses[0] == losses[1] != plain
+
+
+def test_f05_trials(make_trainer, make_model):
+    """Settings of a trial take effect, though the first trainer was made with others, and the stock objective works."""
+    seen = []
+
+    def search_space(trial):
+        return {
+            "compress_epochs": trial.suggest_categorical("compress_epochs", [1, 2]),
+            "learn_epochs": trial.suggest_categorical("learn_epochs", [1]),
+            "start_epochs": trial.suggest_categorical("start_epochs", [0]),
+            "class_weights": trial.suggest_categorical("class_weights", ["balanced"]),
+        }
+
+    class Watch(TrainerCallback):
+        def on_epoch_end(self, args, state, control, model=None, **kwargs):
+            seen[-1].append(model.phase)
+
+        def on_train_begin(self, args, state, control, **kwargs):
+            seen.append([args.compress_epochs])
+
+    base = make_trainer(num_train_epochs=3, eval_strategy="epoch", compress_epochs=1)
+    trainer = VATTrainer(
+        args=base.args, model_init=lambda: make_model("vat"), train_dataset=base.train_dataset,
+        eval_dataset=base.eval_dataset, data_collator=base.data_collator, compute_metrics=base.compute_metrics,
+        callbacks=[Watch()],
+    )  # fmt: skip
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    best = trainer.hyperparameter_search(
+        search_space, n_trials=2, direction="maximize", sampler=optuna.samplers.GridSampler(
+            {"compress_epochs": [1, 2], "learn_epochs": [1], "start_epochs": [0], "class_weights": ["balanced"]}
+        ),
+    )  # fmt: skip
+    phases = {1: ["compress", "learn", "compress"], 2: ["compress", "compress", "learn"]}
+    assert sorted(epochs for epochs, *_ in seen) == [1, 2]
+    for epochs, *trained in seen:
+        assert trained == phases[epochs]
+    assert 0 <= best.objective <= 1  # accuracy alone, as from the stock Trainer
+
+
+def test_f05_a_schedule_of_mask_beta_is_a_trial_s(make_trainer, make_model):
+    from types import SimpleNamespace
+
+    trainer = make_trainer("vat", num_train_epochs=2)
+    trainer.model_init, trainer.hp_space = lambda: make_model("vat"), lambda trial: {"compress_epochs": 0}
+    trainer.hp_search_backend = "optuna"
+    with pytest.raises(InputError, match="compress_epochs=0 must be at least 1"):
+        trainer.train(None, SimpleNamespace(number=0, params={}))
+
+
+def test_f06_an_optimizer_class_is_used(make_trainer, make_model, make_dataset):
+    base = make_trainer()
+    arguments = {"args": base.args, "train_dataset": base.train_dataset, "data_collator": base.data_collator}
+    given = VATTrainer(make_model("vat"), **arguments, optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": 0.5}))
+    optimizer = given.create_optimizer()
+    assert type(optimizer) is torch.optim.SGD and {group["lr"] for group in optimizer.param_groups} == {0.5}
+
+    whole = []
+
+    class Factory:
+        def __call__(self, model, lr):
+            whole.append(model)
+            return torch.optim.Adagrad(model.parameters(), lr=lr)
+
+    made = VATTrainer(make_model("vat"), **arguments, optimizer_cls_and_kwargs=(Factory, {"lr": 0.1}))
+    assert type(made.create_optimizer()) is torch.optim.Adagrad and whole == [made.model]
+
+
+def test_f06_groups_that_an_optimizer_makes_keep_what_it_needs(make_trainer, monkeypatch):
+    """GaLore brings parameter groups with settings of its own, by way of "params"; ours are cut out of these."""
+
+    class LowRank(torch.optim.SGD):
+        def __init__(self, params, lr):
+            super().__init__(params, lr=lr)
+
+    def low_rank(args, model=None):
+        first, second = list(model.parameters())[::2], list(model.parameters())[1::2]
+        return LowRank, {"params": [{"params": first}, {"params": second, "rank": 4}], "lr": args.learning_rate}
+
+    monkeypatch.setattr(VATTrainer, "get_optimizer_cls_and_kwargs", staticmethod(low_rank))
+    trainer = make_trainer(learning_rate=1e-4, compressor_learning_rate=1e-2)
+    encoder = {id(parameter) for parameter in trainer.model.bert.parameters()}
+    seen = set()
+    for group in trainer.create_optimizer().param_groups:
+        seen.add((group.get("rank"), group["lr"]))
+        assert {id(p) in encoder for p in group["params"]} == {group["lr"] == 1e-4}
+    assert seen == {(None, 1e-4), (None, 1e-2), (4, 1e-4), (4, 1e-2)}
+
+
+def test_auto_find_batch_size_begins_the_phases_again(make_trainer):
+    """Memory runs out in the sixth step; the smaller batches, of 7, see the phases from the start."""
+    phases = []
+
+    class Exhausted(TrainerCallback):
+        def on_step_begin(self, args, state, control, model=None, **kwargs):
+            phases.append((state.global_step, model.phase, model.attention.score.weight.requires_grad))
+            if len(phases) == 6:
+                raise RuntimeError("CUDA out of memory.")
+
+    trainer = make_trainer(auto_find_batch_size=True, start_epochs=0, num_train_epochs=2, callbacks=[Exhausted()])
+    trainer.train()
+    assert phases[4:6] == [(4, "learn", False), (5, "learn", False)]
+    assert phases[6:] == [(step, "compress" if step < 5 else "learn", step < 5) for step in range(10)]
