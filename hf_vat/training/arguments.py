@@ -105,7 +105,7 @@ class VATTrainingArguments(TrainingArguments):
     early_stopping_threshold: float = field(
         default=0.0, metadata={"help": "By how much an evaluation must be better to be so."}
     )
-    class_weights: None | str | list[float] = field(  # in this order HfArgumentParser reads words
+    class_weights: None | str | list[float] = field(  # noqa: RUF036 - in this order HfArgumentParser reads words
         default=None,
         metadata={
             "help": "Weight of each class in the loss: 'balanced' by frequency, or one number per class.",

@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,18 @@ def test_train_vat_saves_a_classifier_and_prints_its_accuracy(trained, workspace
     assert "world size 1 (cpu)" in output and "LOAD REPORT" not in output
     model = AutoModelForSequenceClassification.from_pretrained(trained)
     assert model.config.bottleneck == "gaussian" and model.config.label2id == {"negative": 0, "positive": 1}
+
+
+def test_f07_train_lora_saves_an_adapter_and_the_whole_model(training, script, tmp_path):
+    code, out, err = script(
+        "train_lora", *training, "--rank", 2, "--eval_strategy", "epoch", "--class_weights", "balanced"
+    )
+    assert code == 0, err
+    assert re.search(r"^[\d,]+ of [\d,]+ weights are trained$", out, re.MULTILINE) and "test accuracy" in out
+    assert (tmp_path / "run" / "adapter_model.safetensors").is_file()
+    code, out, err = script("explain", "--model", tmp_path / "run" / "merged", "--text", "a good film")
+    assert code == 0, err
+    assert "film" in out
 
 
 def test_c87_torchrun_gives_two_processes(training, tmp_path):

@@ -33,7 +33,7 @@ from hf_vat import (
 )
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.training import ModelArguments, train_classifier
+from hf_vat.training import ModelArguments, modules_to_save, train_classifier
 
 REPO = "reader/tiny"
 TASK = "text-classification-explained"
@@ -419,6 +419,24 @@ def test_c79_trainer_pushes_what_a_user_needs_and_no_more(online, make_trainer, 
     assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "modeling_vat.py"} <= set(files)
     assert not any(name.startswith("checkpoint-") or "optimizer" in name for name in files)
     assert same(outputs(*load()), outputs(trainer.model, tokenizer))
+
+
+def test_f07_an_adapter_is_pushed_and_put_on_its_model_again(online, make_trainer, make_model, tokenizer, monkeypatch):
+    from peft import LoraConfig, PeftModel, get_peft_model
+
+    trainer = make_trainer(hub_token=TOKEN, hub_model_id=REPO)
+    settings = LoraConfig(target_modules=["query", "value"], modules_to_save=modules_to_save(trainer.model))
+    adapted = get_peft_model(make_model("vat"), settings)
+    arguments = {"train_dataset": trainer.train_dataset, "processing_class": tokenizer}
+    trainer = VATTrainer(adapted, trainer.args, **arguments)
+    trainer.train()
+    trainer.push_to_hub()
+    files = set(online.files(REPO))
+    assert {"adapter_config.json", "adapter_model.safetensors", "config.json", "tokenizer.json", "README.md"} <= files
+    assert "model.safetensors" not in files and b"library_name: peft" in online.files(REPO)["README.md"]
+    loaded = PeftModel.from_pretrained(make_model("vat"), REPO)
+    loaded.config.predict_from = AutoConfig.from_pretrained(REPO).predict_from
+    assert same(outputs(loaded, tokenizer), outputs(trainer.model, tokenizer))
 
 
 # What transformers' Trainer does, and VATTrainer does not change yet. Strict: whoever mends it removes the mark.
