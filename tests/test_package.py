@@ -219,7 +219,21 @@ def test_wheel_metadata(wheel):
             needs.setdefault(extra[1] if extra else "", set()).add(requirement)
     always = needs.pop("")
     assert HEAVY & always == {"datasets", "evaluate"}
-    extras = {"explain", "viz", "excel", "demo", "lora", "onnx", "quickstart", "bench", "glove", "test", "docs", "dev", "all"}
+    extras = {
+        "explain",
+        "viz",
+        "excel",
+        "demo",
+        "lora",
+        "onnx",
+        "quickstart",
+        "bench",
+        "glove",
+        "test",
+        "docs",
+        "dev",
+        "all",
+    }
     assert set(needs) == extras
     assert needs["all"] == set().union(*(needs[extra] for extra in needs if extra != "all"))
 

@@ -10,6 +10,7 @@ What a new version of transformers brings has no decision, and fails the test un
 """
 
 import dataclasses
+import gc
 import inspect
 from collections import Counter
 from functools import partial
@@ -316,6 +317,15 @@ def assert_holds(decision: Decision, name: str, folder, default: dict, **argumen
 
 def same(first: dict, second: dict) -> bool:
     return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_collect():
+    """Each training collects garbage among all objects of the process; these here are all that it shall look through."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
