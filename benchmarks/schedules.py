@@ -7,14 +7,17 @@ ATT run per seed is the control of all. No test data are read: the sentences of 
 Finished cells are kept in `--work_dir` and not run again, so an interrupted study goes on where it stopped.
 """
 
+from bisect import bisect_right
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+import torch
 from datasets import DatasetDict
 from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
-from transformers import Trainer
+from transformers import get_scheduler
 
 from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
@@ -35,23 +38,25 @@ ONCE = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 4, "num_train_e
 ATT = {"pooling": "attention", "bottleneck": "none"}
 SUM = {"pooling": "attention", "bottleneck": "gaussian", "beta": 0.1, "kl_reduction": "sum"}
 MEAN = SUM | {"kl_reduction": "mean"}
-# What VATTrainer does not do: one schedule of the learning rate over all phases; moments that last from phase to phase.
-ONE_SCHEDULE = {"create_scheduler": Trainer.create_scheduler}
-KEPT_MOMENTS = {"_forget_moments": lambda trainer: None}
-# row: settings of the model, settings of training, what is patched in the trainer
+# row: settings of the model, settings of training, what is patched in the trainer: see `EachPhase`
 ROWS = {
-    "base": ({"pooling": "first", "bottleneck": "none"}, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, {}),
-    "ATT (matched)": (ATT, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, {}),
-    "linear over all phases, moments kept": (MEAN, TWICE | LINEAR, ONE_SCHEDULE | KEPT_MOMENTS),
-    "constant, one warm-up, moments kept": (MEAN, TWICE | CONSTANT, ONE_SCHEDULE | KEPT_MOMENTS),
-    "constant, one warm-up, moments kept, sum of the KL": (SUM, TWICE | CONSTANT, ONE_SCHEDULE | KEPT_MOMENTS),
-    "linear in each phase, moments kept": (MEAN, TWICE | LINEAR, KEPT_MOMENTS),
-    "linear in each phase": (MEAN, TWICE | LINEAR, {}),
-    "constant, a warm-up in each phase": (MEAN, TWICE | CONSTANT, {}),
-    "constant, one warm-up, moments kept, one round": (MEAN, ONCE | CONSTANT, ONE_SCHEDULE | KEPT_MOMENTS),
-    "linear in each phase, moments kept, one round": (MEAN, ONCE | LINEAR, KEPT_MOMENTS),
+    "base": ({"pooling": "first", "bottleneck": "none"}, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, ()),
+    "ATT (matched)": (ATT, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, ()),
+    "ATT (matched), constant": (ATT, CONSTANT | {"num_train_epochs": LEARNER_EPOCHS}, ()),
+    "linear over all phases": (MEAN, TWICE | LINEAR, ()),
+    "constant": (MEAN, TWICE | CONSTANT, ()),
+    "constant, sum of the KL": (SUM, TWICE | CONSTANT, ()),
+    "linear in each phase": (MEAN, TWICE | LINEAR, ("create_scheduler",)),
+    "linear in each phase, fresh moments": (MEAN, TWICE | LINEAR, ("create_scheduler", "enter_epoch")),
+    "constant, a warm-up in each phase, fresh moments": (
+        MEAN,
+        TWICE | CONSTANT,
+        ("create_scheduler", "enter_epoch"),
+    ),
+    "constant, one round": (MEAN, ONCE | CONSTANT, ()),
+    "linear in each phase, one round": (MEAN, ONCE | LINEAR, ("create_scheduler",)),
 }
-CONTROLS = ("base", "ATT (matched)")
+CONTROLS = ("base", "ATT (matched)")  # beside which the others are shown
 SCORES = ("accuracy_drop@5", "posthoc_gold@5", "self prob_drop@5", "self posthoc_self@5")
 SIZES = {"rotten_tomatoes": 1000, "trec": 1500}
 VALIDATION = 450  # texts at most
@@ -61,6 +66,40 @@ QUICKSTART_TEST = 1000  # sentences that are left out; the quickstart tests on s
 @dataclass
 class ScheduleArguments(StudyArguments):
     train_size: int | None = field(default=None, metadata={"help": f"Training texts; {SIZES} by default."})
+
+
+class EachPhase:
+    """What [`VATTrainer`] does not do, as methods for it: a schedule of the learning rate, or moments, for each phase."""
+
+    def create_scheduler(self, num_training_steps: int, optimizer=None):
+        """The stock scheduler once for each phase, with its own warm-up and decay."""
+        optimizer, epochs = self.optimizer if optimizer is None else optimizer, self.state.num_train_epochs
+        steps = num_training_steps // epochs
+        starts = [epoch * steps for epoch in range(epochs) if self.schedule.begins(epoch)]
+        factors = []
+        for start, end in pairwise([*starts, num_training_steps]):
+            alone = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=optimizer.defaults["lr"])
+            warmup = self.args.get_warmup_steps(end - start)
+            factors += get_scheduler(self.args.lr_scheduler_type, alone, warmup, end - start).lr_lambdas
+
+        def factor(step: int) -> float:
+            phase = bisect_right(starts, step) - 1
+            return factors[phase](step - starts[phase])
+
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def enter_epoch(self, epoch: int) -> None:
+        """A phase begins with a fresh optimizer for what it trains."""
+        _ENTER_EPOCH(self, epoch)
+        if self.schedule.begins(epoch):
+            for parameter in self.model.parameters():
+                if parameter.requires_grad:
+                    self.optimizer.state.pop(parameter, None)
+
+
+_ENTER_EPOCH = VATTrainer.enter_epoch
 
 
 def main():
@@ -103,7 +142,7 @@ def decisive(args: ScheduleArguments, dataset: str, name: str) -> dict:
     """What must agree before a finished cell is used again."""
     model, training, patched = ROWS[name]
     size = args.train_size or SIZES[dataset]
-    return {"model": model, "training": training, "patched": sorted(patched), "size": size, "bf16": args.bf16}
+    return {"model": model, "training": training, "patched": list(patched), "size": size, "bf16": args.bf16}
 
 
 def load(args: ScheduleArguments, dataset: str) -> DatasetDict:
@@ -124,8 +163,8 @@ def trained(args: ScheduleArguments, data: DatasetDict, dataset: str, name: str,
     model, training, patched = ROWS[name]
     target = folder(args, dataset, name, seed) / "model"
     with ExitStack() as stack:
-        for attribute, function in patched.items():
-            stack.enter_context(patch.object(VATTrainer, attribute, function))
+        for method in patched:
+            stack.enter_context(patch.object(VATTrainer, method, getattr(EachPhase, method)))
         train_once(
             target,
             decisive(args, dataset, name),
@@ -184,7 +223,8 @@ def to_markdown(args: ScheduleArguments) -> str:
         f"nothing is trained; each row is the model of the last epoch. Every row trains the encoder for {LEARNER_EPOCHS} "
         "epochs, so ATT (matched) is the control. VAT has 2 epochs of the compressor and 2 of the learner, twice, in *one round* 2 and 4; the KL has "
         "weight 0.1 and is averaged over latent dimensions, but in the row that has its sum. "
-        "*Moments kept*: Adam's moments last from phase to phase; elsewhere each phase begins with fresh ones. "
+        "One schedule of the learning rate, with one warm-up, and Adam's moments go through all phases, but where the row says "
+        "that *each phase* has its own, or begins with *fresh moments*. Scores are of the attention as it ranks words. "
         "accuracy_drop and posthoc_gold: the scorer of all rankings is the seed's base model; *self*: the model itself. Percent, "
         "mean ± sd over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. "
         "Entropy is that of the attention over words, from 0 to 1.",

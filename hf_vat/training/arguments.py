@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from transformers import TrainingArguments
+from transformers import SchedulerType, TrainingArguments
 
 from ..errors import InputError
 
@@ -55,7 +55,10 @@ class VATTrainingArguments(TrainingArguments):
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
     estimates are the first process's.
 
-    Defaults that differ from the base class: `num_train_epochs` is 4, a compressor and a learner phase;
+    Defaults that differ from the base class: `num_train_epochs` is 4, a compressor and a learner phase; the learning rate
+    stays what it is after a warm-up of a tenth of all steps (`lr_scheduler_type="constant_with_warmup"`,
+    `warmup_steps=0.1`), as all phases share one schedule and with a linear one the late phases had little, and worse rankings
+    (docs/schedules.md); Adam's moments last from phase to phase, as fresh ones were no better;
     `logging_nan_inf_filter` is off, since training stops at a loss that is not finite; `ddp_find_unused_parameters` is
     on, since phases leave parameters unused.
     """
@@ -111,6 +114,13 @@ class VATTrainingArguments(TrainingArguments):
             "help": "Weight of each class in the loss: 'balanced' by frequency, or one number per class.",
             "nargs": "+",
         },
+    )
+    lr_scheduler_type: SchedulerType | str = field(
+        default="constant_with_warmup", metadata={"help": "Learning rate over all phases together."}
+    )
+    warmup_steps: float = field(
+        default=0.1,
+        metadata={"help": "Steps in which the learning rate goes up from 0, or below 1 their share of all steps."},
     )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(

@@ -6,10 +6,9 @@ import logging
 import math
 import operator
 import os
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import islice
 
 import torch
 from datasets import IterableDataset
@@ -24,7 +23,7 @@ from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
 from .pushing import PushingTrainer
-from .schedule import BetaSchedule, PhaseSchedule, phase_factor
+from .schedule import BetaSchedule, PhaseSchedule
 
 logger = logging.getLogger(__name__)
 
@@ -359,31 +358,6 @@ class VATTrainer(PushingTrainer):
             ]
         return optimizer
 
-    def set_initial_training_values(self, args, dataloader):
-        values = super().set_initial_training_values(args, dataloader)
-        self._steps_per_epoch = values[1]
-        return values
-
-    def create_scheduler(self, num_training_steps: int, optimizer=None):
-        """The stock scheduler, once for each phase: every phase has its own warm-up and decay, so that those that come
-        late have their learning rate as well. `warmup_steps` below 1 are a share of the phase, others its steps."""
-        starts = [epoch * self._steps_per_epoch for epoch in self.schedule.starts(self.state.num_train_epochs)]
-        if self.lr_scheduler is not None or len(starts) < 2:
-            return super().create_scheduler(num_training_steps, optimizer)
-        optimizer = self.optimizer if optimizer is None else optimizer
-        lengths = [end - start for start, end in pairwise([*starts, num_training_steps])]
-        factors = [phase_factor(self.args, optimizer, length) for length in lengths]
-        if None in factors:  # it follows a metric, or steps by itself, over all phases
-            return super().create_scheduler(num_training_steps, optimizer)
-
-        def factor(step: int) -> float:
-            phase = bisect_right(starts, step) - 1
-            return factors[phase](step - starts[phase])
-
-        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-        self._created_lr_scheduler = True
-        return self.lr_scheduler
-
     def enter_epoch(self, epoch: int) -> None:
         """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
         phase = self.schedule.phase(epoch)
@@ -393,17 +367,8 @@ class VATTrainer(PushingTrainer):
         if self.mask_beta_schedule is not None:
             self.model.config.mask_beta = self.mask_beta_schedule.beta(epoch, self.state.num_train_epochs)
         in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
-        begins = self.schedule.begins(epoch) and not in_middle
-        if begins and epoch > 0:
-            self._forget_moments()
-        if self._probe_reference is None or begins:
+        if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
             self._probe_reference = self._probe_attention()
-
-    def _forget_moments(self) -> None:
-        """A fresh optimizer for what the phase trains: moments of an earlier phase are those of another loss."""
-        for parameter in self.model.parameters():
-            if parameter.requires_grad:
-                self.optimizer.state.pop(parameter, None)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         self.model.update_betas()
