@@ -26,7 +26,7 @@ from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
 from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
-from hf_vat.inference import encode_texts, model_name, progress_bar
+from hf_vat.inference import encode_texts, model_name, progress_bar, whole_number
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table, top_k_curves, write_report
 
@@ -353,8 +353,7 @@ def compare_explainers(
     for name in methods:
         if Path(name).name != name:
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
-    if random_seeds < 1:
-        raise InputError(f"random_seeds is {random_seeds}; it must be at least 1.")
+    random_seeds = whole_number("random_seeds", random_seeds, 1)
     # Whatever can be wrong is found before the first text is explained, which may take hours.
     encoded = encode_texts(tokenizer, texts, model, max_length)
     if rationales is not None:

@@ -6,8 +6,9 @@ is given (see [`absent`]).
 
 import operator
 import sys
+import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 import numpy as np
@@ -15,12 +16,22 @@ import torch
 from tqdm.auto import tqdm
 
 from .errors import InputError
+from .models import WordEncoderConfig
+from .models.classes import class_id
 from .models.words import EncodedText, encode_words, maximum_length, special_token_types
 
 
 def model_name(model) -> str:
     """The name in results: the Hub id or folder, else the class."""
     return model.config.name_or_path or type(model).__name__
+
+
+def mask_token_id(model, tokenizer) -> int | None:
+    """The id of the mask token, None where there is none that means anything to the model: the word encoders of hf_vat learn
+    from classification alone, where no text has it, so its embedding stays as it was drawn."""
+    encoder = getattr(model.config, "encoder", None)
+    words = getattr(encoder, "model_type", None) == WordEncoderConfig.model_type  # whichever module the class came from
+    return None if words else tokenizer.mask_token_id
 
 
 def absent(token_id: int) -> int:
@@ -32,16 +43,28 @@ def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[
     """Token ids and words of texts, cut to `max_length` tokens or to what model and tokenizer allow.
 
     Raises:
-        InputError: if the length is out of range, or the tokenizer's tokens cannot be matched with words.
+        InputError: if the length is out of range.
     """
     largest = maximum_length(model, tokenizer)
     if max_length is None:
         max_length = largest
     max_length = whole_number("max_length", max_length, tokenizer.num_special_tokens_to_add() + 1, largest)
-    try:
-        return encode_words(tokenizer, texts, max_length)
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    return encode_words(tokenizer, texts, max_length)
+
+
+def class_ids(name: str, labels: Sequence, names: Sequence[str]) -> list[int | None]:
+    """The ids of classes that are given by id or by name, see [`class_id`]; None stays.
+
+    Raises:
+        InputError: if one is neither.
+    """
+    found = []
+    for position, label in enumerate(labels):
+        try:
+            found.append(None if label is None else class_id(label, names))
+        except ValueError as error:
+            raise InputError(f"{name}[{position}] {error}") from None
+    return found
 
 
 def whole_number(name: str, value, least: int, most: int | None = None) -> int:
@@ -52,7 +75,7 @@ def whole_number(name: str, value, least: int, most: int | None = None) -> int:
     """
     allowed = f"at least {least}" if most is None else f"from {least} to {most}"
     try:
-        number = operator.index(value)
+        number = operator.index(None if isinstance(value, bool) else value)
     except TypeError:
         raise InputError(f"{name} is {value!r}; it must be a whole number, {allowed}.") from None
     if number < least or (most is not None and number > most):
@@ -60,9 +83,41 @@ def whole_number(name: str, value, least: int, most: int | None = None) -> int:
     return number
 
 
+_SHARED: dict[object, tuple[int, AbstractContextManager]] = {}
+_SHARED_LOCK = threading.RLock()
+
+
 @contextmanager
-def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
-    """Put every module into eval mode, and back as it was afterwards."""
+def shared(key: object, make: Callable[[], AbstractContextManager]) -> Iterator[None]:
+    """A context in which several threads can be at a time: the first one enters it, the last one leaves it.
+
+    Args:
+        key: what the context changes; what is entered by another thread under the same key is not made again.
+        make: the context.
+    """
+    with _SHARED_LOCK:
+        count, context = _SHARED.get(key) or (0, make())
+        if not count:
+            context.__enter__()
+        _SHARED[key] = count + 1, context
+    try:
+        yield
+    finally:
+        with _SHARED_LOCK:
+            count, context = _SHARED.pop(key)
+            if count > 1:
+                _SHARED[key] = count - 1, context
+            else:
+                context.__exit__(None, None, None)
+
+
+def evaluation_mode(model: torch.nn.Module) -> AbstractContextManager[None]:
+    """Put every module into eval mode, and back as it was when no thread is left that asked for it."""
+    return shared(model, lambda: _evaluation_mode(model))
+
+
+@contextmanager
+def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
     was_training = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_vat import commands
+from hf_vat import commands, load_explanations
 
 
 def run_main(monkeypatch, capsys, *arguments):
@@ -81,3 +81,44 @@ def test_the_console_script_is_installed():
     script = Path(sys.executable).with_name("hf-vat")
     done = subprocess.run([script, "evaluate"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "--model" in done.stderr
+
+
+@pytest.fixture
+def explained(make_model, tokenizer, tmp_path, monkeypatch, capsys):
+    """Run `hf-vat explain` on a small classifier: exit code, the classes that were explained, output, errors."""
+    model = make_model(id2label={0: "negative", 1: "positive"})
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+
+    def run_explain(*arguments):
+        stored = tmp_path / "stored.jsonl"
+        given = ("--model", tmp_path / "model", "--method", "occlusion", "--save_to", stored, *arguments)
+        code, out, err = run_main(monkeypatch, capsys, "explain", *map(str, given))
+        return code, [one.target for one in load_explanations(stored)] if stored.exists() else [], out, err
+
+    return run_explain
+
+
+@pytest.mark.parametrize(("given", "target"), [("positive", 1), ("negative", 0), ("1", 1), ("0", 0)])
+def test_f31_a_class_by_name_or_id(explained, given, target):
+    code, targets, _, err = explained("--target", given, "--text", "a good film", "bad")
+    assert code == 0, err
+    assert targets == [target] * 2
+
+
+@pytest.mark.parametrize("given", ["good", "2", "-1", "Positive"])
+def test_f31_a_class_that_the_model_has_not(explained, given):
+    code, targets, _, err = explained(f"--target={given}", "--text", "a good film")
+    assert code == 2 and not targets
+    assert f"--target is {int(given) if given == '2' else given!r}; give a class" in err.replace("\n", " ")
+    assert "0 (negative), 1 (positive)" in err
+
+
+def test_f31_a_streamed_file_goes_on_with_the_same_class_only(explained, tmp_path):
+    (tmp_path / "texts.csv").write_text("text\na good film\nbad\n", encoding="utf-8")
+    arguments = ("--streaming", "--test_file", tmp_path / "texts.csv", "--target")
+    for _ in range(2):
+        code, targets, _, err = explained(*arguments, "positive")
+        assert (code, targets) == (0, [1, 1]), err
+    code, targets, _, err = explained(*arguments, "negative")
+    assert code == 2 and targets == [1, 1] and "of another call, with other settings" in err

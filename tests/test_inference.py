@@ -1,6 +1,9 @@
 """Batched forward passes: modes, batches, order, and nothing left behind."""
 
 import random
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import deepcopy
 
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from hf_vat import explain
 from hf_vat.errors import InputError
 from hf_vat.inference import absent, evaluation_mode, forward_batches, predict_probabilities, progress_bar
 
@@ -61,6 +65,48 @@ def test_c16_every_module_returns_to_its_own_mode(make_model):
     with evaluation_mode(model):
         assert not any(modes(model).values())
     assert modes(model) == before
+
+
+def test_f36_a_thread_that_ends_leaves_the_model_in_eval_mode_for_the_others(make_model):
+    model = make_model()
+    before = partly_training(model)
+    inside, outside = threading.Event(), threading.Event()
+
+    def other():
+        with evaluation_mode(model):
+            inside.set()
+            outside.wait(30)
+
+    thread = threading.Thread(target=other)
+    with evaluation_mode(model):
+        thread.start()
+        inside.wait(30)
+    assert not any(modes(model).values())  # the other thread is still inside
+    outside.set()
+    thread.join()
+    assert modes(model) == before
+
+
+def test_f36_threads_that_explain_at_once(make_model, tokenizer):
+    """Dropout would change every score, and a tokenizer cut to another thread's length every word."""
+    model = make_model("att", hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5).train()
+    methods = ("gradient", "input_x_gradient", "occlusion", "attention", "random")
+    calls = [(method, length) for method in methods for length in (4, 6, None)]
+
+    def explained(call):
+        method, length = call
+        explanations = explain(model, tokenizer, TEXTS, method, max_length=length, batch_size=2)
+        return np.concatenate([explanation.scores for explanation in explanations])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # texts are cut
+        expected = [explained(call) for call in calls]
+        with ThreadPoolExecutor(6) as pool:
+            found = list(pool.map(explained, calls * 3))
+    for scores, wanted in zip(found, expected * 3, strict=True):
+        np.testing.assert_allclose(scores, wanted, atol=1e-6)
+    assert all(modes(model).values())
+    assert torch.backends.cudnn.enabled and not model.get_input_embeddings()._forward_hooks
 
 
 def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):

@@ -38,6 +38,7 @@ from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name
+from hf_vat.models.classes import class_id
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import write_predictions, write_report
 from hf_vat.report.predictions import written_beside
@@ -55,6 +56,9 @@ class ExplainArguments:
     method: str = field(default="attention", metadata={"help": f"How words are scored: {', '.join(METHODS)}."})
     settings: list[str] = field(
         default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
+    )
+    target: str | None = field(
+        default=None, metadata={"help": "Class to explain, by name or id; the predicted one by default."}
     )
     batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
     seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
@@ -97,11 +101,19 @@ def main():
     tables = {name: output_file(f"--{name}", getattr(args, name)) for name in ("csv", "parquet") if getattr(args, name)}
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
+    target = None if args.target is None else _target(args.target, class_names(model))
     explained = partial(
-        explain, model, tokenizer, method=args.method, batch_size=args.batch_size, seed=args.seed, **settings
+        explain,
+        model,
+        tokenizer,
+        method=args.method,
+        target=target,
+        batch_size=args.batch_size,
+        seed=args.seed,
+        **settings,
     )
     if data_args.streaming:
-        store = _open_store(args, model, settings, save_to)
+        store = _open_store(args, model, settings, target, save_to)
         _explain_stream(args, explained, store, stream_texts(data_args, model))
         _write_tables(tables, store.explanations(), class_names(model))
         return
@@ -127,10 +139,22 @@ def _write_tables(tables: dict[str, Path], explanations: Iterable[Explanation], 
         print(f"Table: {', '.join(map(str, tables.values()))}")
 
 
-def _open_store(args: ExplainArguments, model, settings: dict, save_to: Path) -> Store:
+def _target(given: str, names: list[str]) -> int:
+    """A class by its name, or else by its id."""
+    label = int(given) if given not in names and given.isdecimal() else given
+    try:
+        return class_id(label, names)
+    except ValueError as error:
+        raise InputError(f"--target {error}") from None
+
+
+def _open_store(args: ExplainArguments, model, settings: dict, target: int | None, save_to: Path) -> Store:
     settings = check_settings(args.method, **settings)
-    seed = {"seed": args.seed} if METHODS[args.method].draws else {}
-    return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings | seed})
+    if METHODS[args.method].draws:
+        settings["seed"] = args.seed
+    if target is not None:
+        settings["target"] = target
+    return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings})
 
 
 def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, rows: Iterator) -> None:

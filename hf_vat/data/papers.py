@@ -12,6 +12,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, IterableDataset, load_dat
 from datasets.exceptions import DatasetsError
 
 from hf_vat.errors import InputError
+from hf_vat.inference import whole_number
 
 from .arguments import DataArguments
 from .files import Source, first_rows, local_files, read_file, read_sources
@@ -43,7 +44,7 @@ def load_paper_dataset(
             `text` and `label`, instead of the Hub; or a folder in which such a folder has the data set's name. Of Twitter the organizers' files of SemEval, without a header, are read
             too (.tsv; see [`~hf_vat.data.word_labels.load_semeval_words`]); tweets that say "Not Available" are left
             out and counted in the log.
-        seed: of the drawn splits and samples.
+        seed: of the drawn splits and samples, at least 0.
         streaming: read the training rows while iterating, in constant memory; their number is not checked. If
             validation is drawn from them, it is streamed too, and a hash of each text decides: it has about the paper's
             size, its classes about their shares. Rows keep their order, so shuffle them with a buffer. The other
@@ -60,7 +61,7 @@ def load_paper_dataset(
     """
     if name not in PAPER_DATASETS:
         raise InputError(f"There is no data set {name!r}; known are {listed(PAPER_DATASETS)}.")
-    entry = PAPER_DATASETS[name]
+    entry, seed = PAPER_DATASETS[name], whole_number("seed", seed, 0)
     try:
         return _load(entry, None if data_dir is None else _own_folder(name, Path(data_dir)), seed, streaming)
     except InputError as error:
@@ -90,12 +91,12 @@ def stratified_split(labels: Sequence[int], sizes: Mapping[str, int], seed: int)
         For each name in `sizes` the positions of its rows, in random order; always the same for the same arguments.
 
     Raises:
-        InputError: if the sizes are negative, or more together than there are rows.
+        InputError: if the sizes are negative, or more together than there are rows, or the seed is below 0.
     """
     labels = np.asarray(labels)
     if min(sizes.values()) < 0 or sum(sizes.values()) > len(labels):
         raise InputError(f"Splits of {dict(sizes)} rows cannot be drawn from {len(labels)} rows.")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(whole_number("seed", seed, 0))
     left = [generator.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
     splits = {}
     for name, size in sizes.items():

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..inference import whole_number
 
 # Where sentence-transformers keeps the word vectors of its models, and in which files.
 _MODULE = "0_WordEmbeddings"
@@ -137,8 +138,11 @@ def embedding_matrix(tokenizer: PreTrainedTokenizerBase, vectors: Vectors, seed:
 
     Returns:
         float32 of shape (len(tokenizer), dimension), row by token id.
+
+    Raises:
+        InputError: if the seed is no whole number from 0.
     """
-    size = (len(tokenizer), vectors.matrix.shape[1])
+    size, seed = (len(tokenizer), vectors.matrix.shape[1]), whole_number("seed", seed, 0)
     matrix = torch.empty(size).uniform_(-0.1, 0.1, generator=torch.Generator().manual_seed(seed))
     ids = tokenizer.get_vocab()
     rows = {ids[word]: row for row, word in enumerate(vectors.words) if vectors.found[row] and word in ids}

@@ -1,6 +1,5 @@
 """Explain texts: one call for all methods."""
 
-import operator
 import time
 import warnings
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import (
+    class_ids,
     class_probabilities,
     encode_texts,
     forward_batches,
@@ -35,10 +35,10 @@ def explain(
     tokenizer,
     texts: Sequence[str | Sequence[str]],
     method: str = "attention",
-    target: int | Sequence[int] | None = None,
+    target: int | str | Sequence[int | str] | None = None,
     batch_size: int = 32,
     seed: int = 0,
-    gold: Sequence[int] | None = None,
+    gold: Sequence[int | str] | None = None,
     max_length: int | None = None,
     progress: bool | tqdm = False,
     save_to: str | PathLike | Store | None = None,
@@ -47,7 +47,7 @@ def explain(
     """Score the words of texts by how much a classifier relied on them.
 
     Works with every sequence classification model of transformers and hf_vat that chooses one class per text; the three
-    gradient methods need one that reads `inputs_embeds`. The model runs in eval mode; its
+    gradient methods need one with a layer of word embeddings, and a gradient there. The model runs in eval mode; its
     train/eval flags, gradients and the global random state are left as they were. A text longer than the model takes is
     cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
     words, and a prediction.
@@ -82,13 +82,13 @@ def explain(
 
             The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete" (the
             default), "mask" or "pad", see [`hf_vat.faithfulness.OPERATORS`].
-        target: class to explain, or one for each text; by default the predicted one. Attention, mask and random scores
-            do not depend on it.
+        target: class to explain, by its id or its name in `config.id2label`, or one for each text; by default the
+            predicted one. Attention, mask and random scores do not depend on it.
         batch_size: the largest batch that the model is given, whatever the number of samples. Beside it, a sample of
             lime or shapley takes a few bytes for each word.
         seed: seed of methods that draw random numbers, at least 0. What is drawn for a text depends on the seed and the
             text alone.
-        gold: the true class id of each text, to be shown beside the prediction.
+        gold: the true class of each text, id or name, to be shown beside the prediction.
         max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
         progress: show a progress bar; or move the open bar of a job that this is a part of, by one for each model input.
         save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
@@ -254,23 +254,13 @@ def _class_names(model) -> list[str]:
 
 
 def _is_single(label) -> bool:
-    return label is None or np.ndim(label) == 0
+    return isinstance(label, str) or not np.iterable(label)
 
 
 def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
     if len(labels) != len(texts):
         raise InputError(f"{len(labels)} {name} labels for {len(texts)} texts; give one per text.")
-    checked = []
-    for position, label in enumerate(labels):
-        try:
-            label = None if label is None else operator.index(label)  # also NumPy integers
-        except TypeError:
-            raise InputError(f"{name}[{position}] is {label!r}; give a class id, an integer.") from None
-        if label is not None and not 0 <= label < len(names):
-            classes = ", ".join(f"{label} ({class_name})" for label, class_name in enumerate(names))
-            raise InputError(f"{name}[{position}] is {label}; the classes of the model are {classes}.")
-        checked.append(label)
-    return checked
+    return class_ids(name, labels, names)
 
 
 def _warn_truncated(texts: list[EncodedText]) -> None:

@@ -49,7 +49,7 @@ class Explanation:
 
     Raises:
         ValueError: if lengths differ, a word is not the text at its span, a score is not finite or a class id is not
-            one of the classes.
+            one of the classes. Scores that are set later are looked at again where they are shown or written.
     """
 
     text: str
@@ -70,7 +70,7 @@ class Explanation:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("spans", "scores", "seen"):
+        for name in ("spans", "seen"):
             if len(getattr(self, name)) != len(self.words):
                 raise ValueError(f"{len(self.words)} words but {len(getattr(self, name))} {name}; give one per word.")
         if len(self.probabilities) != len(self.label_names):
@@ -82,11 +82,23 @@ class Explanation:
             if label is not None and not 0 <= label < len(self.label_names):
                 raise ValueError(f"{name} is {label}, but the class ids are 0 to {len(self.label_names) - 1}.")
         self.spans = [(start, end) for start, end in self.spans]  # JSON has lists only
-        for word, (start, end), score in zip(self.words, self.spans, self.scores, strict=True):
+        for word, (start, end) in zip(self.words, self.spans, strict=True):
             if self.text[start:end] != word:
                 raise ValueError(f"The text at ({start}, {end}) is {self.text[start:end]!r}, not the word {word!r}.")
+        self.check_scores()
+
+    def check_scores(self) -> list[float]:
+        """The scores, which can be set after construction: every outlet asks for them here.
+
+        Raises:
+            ValueError: if there is not one for each word, or one is not finite, naming the word.
+        """
+        if len(self.scores) != len(self.words):
+            raise ValueError(f"{len(self.words)} words but {len(self.scores)} scores; give one per word.")
+        for word, score in zip(self.words, self.scores, strict=True):
             if not math.isfinite(score):
                 raise ValueError(f"The score of {word!r} is {score}; scores are finite numbers.")
+        return self.scores
 
     @property
     def correct(self) -> bool | None:
@@ -96,19 +108,20 @@ class Explanation:
     @property
     def tied(self) -> bool:
         """Whether the model saw several words and all have one score, so that the scores rank nothing."""
-        scores = [score for score, seen in zip(self.scores, self.seen, strict=True) if seen]
+        scores = [score for score, seen in zip(self.check_scores(), self.seen, strict=True) if seen]
         return len(scores) > 1 and len(set(scores)) == 1
 
     def segments(self) -> Iterator[Segment]:
         """The words in order, each with the characters since the word before it (the text's tail is left out)."""
-        largest = max(map(abs, self.scores), default=0.0) or 1.0
-        end = 0
-        for word, span, score, seen in zip(self.words, self.spans, self.scores, self.seen, strict=True):
+        scores, end = self.check_scores(), 0
+        largest = max(map(abs, scores), default=0.0) or 1.0
+        for word, span, score, seen in zip(self.words, self.spans, scores, self.seen, strict=True):
             yield Segment(self.text[end : span[0]], word, score, score / largest, seen)
             end = span[1]
 
     def to_dict(self) -> dict:
         """All fields as a dict that `json.dumps` takes."""
+        self.check_scores()
         return asdict(self)
 
     @classmethod

@@ -276,7 +276,7 @@ def _check_explanations(explanations: Iterable[Explanation]) -> Iterator[Explana
 def _seen_scores(explanation: Explanation) -> list[tuple[str, float]]:
     return [
         (word.lower(), score)
-        for word, score, seen in zip(explanation.words, explanation.scores, explanation.seen, strict=True)
+        for word, score, seen in zip(explanation.words, explanation.check_scores(), explanation.seen, strict=True)
         if seen
     ]
 
@@ -297,10 +297,7 @@ def _tokenized(tokenizer, texts):
     """Texts of any length as [`EncodedText`], some at a time."""
     texts = check_texts(texts)
     for start in range(0, len(texts), _TEXTS):
-        try:
-            yield from encode_words(tokenizer, texts[start : start + _TEXTS], 2**31 - 1)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        yield from encode_words(tokenizer, texts[start : start + _TEXTS], 2**31 - 1)
 
 
 def _entry_masks(model, tokenizer, entries: list[int], batch_size: int) -> list[float]:
@@ -331,7 +328,9 @@ def _entry_masks(model, tokenizer, entries: list[int], batch_size: int) -> list[
     together, alone = masks[0], [row[0] for row in masks[1:]]
     differences = [abs(one - other) for one, other in zip(together, alone * 2, strict=False)]
     # What rounding may do to a score; 0.0001 in float32, 0.03 in bfloat16.
-    if max(differences) > 1e-4 + 4 * torch.finfo(model.get_input_embeddings().weight.dtype).eps:
+    types = {torch.float32, *(weight.dtype for weight in model.parameters() if weight.is_floating_point())}
+    precision = max(torch.finfo(one).eps for one in types)
+    if max(differences) > 1e-4 + 4 * precision:
         raise InputError(
             f"The word mask of {type(model).__name__} depends on a word's context or place (its values differ by "
             f"{max(differences):.2g}), so a word has none of its own; average over occurrences: "

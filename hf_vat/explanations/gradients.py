@@ -1,24 +1,26 @@
 """Gradient, input times gradient, and integrated gradients of the target's probability at the word embeddings.
 
-Texts of equal length run together, so that nothing is padded: models then read `inputs_embeds` as they read ids (with
-padding, RoBERTa would count positions differently and GPT-2 would not find the last token).
+The model is given the ids of the text, as in any other call, and only what its layer of word embeddings gives for them is
+exchanged. Given `inputs_embeds` in their place, it could not see a padding token that was typed: RoBERTa counts positions
+without those, and GPT-2 reads the last token before them. Texts of equal length run together, so that nothing is padded.
 """
 
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 
 import torch
 
 from hf_vat.errors import InputError, import_extra
-from hf_vat.inference import evaluation_mode, model_inputs
+from hf_vat.inference import evaluation_mode, mask_token_id, model_inputs, shared
 
 from .analysis import Analysis, WordScores
 from .explanation import Explanation
 
 BASELINES = ("pad", "mask", "unk", "zero")
-_OTHERS = "methods that work with any model are occlusion, lime and shapley."
+_OTHERS = "the methods occlusion, lime and shapley work with any model."
 
 
 def gradient(analysis: Analysis) -> list[WordScores]:
@@ -44,7 +46,6 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
     results: list[WordScores | None] = [None] * len(analysis.texts)
     with _gradients_of(analysis.model):
         for positions, batch, targets in _equal_lengths(analysis):
-            probability = _Probability(analysis, batch)
             special = torch.tensor([analysis.texts[position].special for position in positions], dtype=torch.bool)
             with torch.no_grad():
                 embeddings = _embed(analysis, batch["input_ids"])
@@ -53,10 +54,10 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
                 else:
                     special = special.to(embeddings.device)
                     baseline = _embed(analysis, torch.where(special, batch["input_ids"], token_id))
-            attributions, gaps = captum.IntegratedGradients(probability).attribute(
+            attributions, gaps = captum.IntegratedGradients(_Probability(analysis, batch)).attribute(
                 embeddings,
                 baselines=baseline,
-                additional_forward_args=(targets,),
+                additional_forward_args=(targets, *batch.values()),
                 n_steps=analysis.settings["n_steps"],
                 internal_batch_size=analysis.batch_size,
                 return_convergence_delta=True,
@@ -87,21 +88,33 @@ def warn_of_gaps(explanations: list[Explanation]) -> None:
 
 
 class _Probability:
-    """Probability of the target class [B], as a function of embeddings [B, T, d]."""
+    """Probability of the target class [B], as a function of the embeddings [B, T, d] of the tokens of a batch.
 
-    def __init__(self, analysis: Analysis, batch: dict):
-        self.analysis = analysis
-        self.types = batch.get("token_type_ids")
+    Args:
+        batch: by whose names the model's inputs are handed over, beside the embeddings: Captum repeats their rows.
+    """
 
-    def __call__(self, embeddings: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def __init__(self, analysis: Analysis, batch: dict[str, torch.Tensor]):
+        self.analysis, self.names = analysis, list(batch)
+
+    def __call__(self, embeddings: torch.Tensor, targets: torch.Tensor, *inputs: torch.Tensor) -> torch.Tensor:
         rows, length = embeddings.shape[:2]
-        types = {} if self.types is None else {"token_type_ids": self.types[:1].expand(rows, -1)}
-        attention_mask = torch.ones(rows, length, dtype=torch.long, device=embeddings.device)
-        model = self.analysis.model
+        if rows == length > 1:  # [B, T] and [T, B] could not be told apart
+            parts = [
+                self(*(tensor[part] for tensor in (embeddings, targets, *inputs)))
+                for part in (slice(rows - 1), slice(rows - 1, rows))
+            ]
+            return torch.cat(parts)
+        model, batch = self.analysis.model, dict(zip(self.names, inputs, strict=True))
         try:
-            output = model(inputs_embeds=embeddings, attention_mask=attention_mask, **types)
+            with _embedded_as(model, batch["input_ids"], embeddings):
+                output = model(**batch)
         except (TypeError, NotImplementedError) as error:
-            raise InputError(f"{type(model).__name__} does not read embeddings ({error}); {_OTHERS}") from error
+            raise InputError(f"{type(model).__name__} cannot be asked for a gradient ({error}); {_OTHERS}") from error
+        if torch.is_grad_enabled() and not output.logits.requires_grad:
+            raise InputError(
+                f"{type(model).__name__} gives logits without a gradient, as if it ran under torch.no_grad(); {_OTHERS}"
+            )
         self.analysis.bar.update(rows)
         # float64, where there is one: a float32 softmax of a sure prediction has no gradient
         precise = torch.float32 if embeddings.device.type == "mps" else torch.float64
@@ -109,19 +122,94 @@ class _Probability:
 
 
 @contextmanager
-def _gradients_of(model) -> Iterator[None]:
-    """Eval mode, with gradients whatever the caller's mode; cuDNN's LSTM has none in eval mode."""
-    cudnn = torch.backends.cudnn.flags(enabled=False)
-    with evaluation_mode(model), cudnn, torch.inference_mode(False), torch.enable_grad():
+def _embedded_as(model, input_ids: torch.Tensor, embeddings: torch.Tensor) -> Iterator[None]:
+    """Calls of the model in which its layer of word embeddings gives these [B, T, d] for these ids [B, T].
+
+    Raises:
+        InputError: if the model did not look up these ids there, once or more, and no others.
+    """
+    layer, thread, calls = _embedding_layer(model), get_ident(), []
+
+    def exchange(module, args, kwargs, output):
+        if get_ident() != thread:  # another thread's call of the same model
+            return output
+        ids, given = (*args, *kwargs.values())[0], output
+        turned = ids.dim() == 2 and len(ids) != len(input_ids)  # XLNet's are [T, B]
+        if turned:
+            ids, given = ids.T, output.transpose(0, 1)
+        calls.append(ids.dim() == 2 and torch.equal(ids[:, : input_ids.shape[1]], input_ids))
+        if not calls[-1]:
+            return output
+        # Longformer pads to a multiple of its window.
+        changed = torch.cat([embeddings, given[:, input_ids.shape[1] :]], dim=1)
+        return changed.transpose(0, 1) if turned else changed
+
+    hook = layer.register_forward_hook(exchange, with_kwargs=True)
+    try:
         yield
+    finally:
+        hook.remove()
+    if not calls or not all(calls):
+        raise InputError(
+            f"{type(model).__name__} does not look up the text's tokens, and no others, in its layer of word embeddings, so "
+            f"there is no gradient to take; {_OTHERS}"
+        )
+
+
+@contextmanager
+def _gradients_of(model) -> Iterator[None]:
+    """Eval mode, with gradients whatever the caller's mode, and not compiled, as embeddings are exchanged within.
+
+    Raises:
+        InputError: if the model has no gradient at its embeddings.
+    """
+    _check_differentiable(model)
+    # It has none for an LSTM in eval mode.
+    cudnn = shared("cudnn", lambda: torch.backends.cudnn.flags(enabled=False))
+    eager = shared("stance", lambda: torch.compiler.set_stance("force_eager"))
+    try:
+        with evaluation_mode(model), cudnn, eager, torch.inference_mode(False), torch.enable_grad():
+            yield
+    except RuntimeError as error:
+        if "not have been used in the graph" not in str(error):
+            raise
+        raise InputError(
+            f"{type(model).__name__} gives logits that have no gradient at the words; {_OTHERS}"
+        ) from error
+
+
+def _check_differentiable(model) -> None:
+    name, quantizer = type(model).__name__, getattr(model, "hf_quantizer", None)
+    if quantizer is not None and not quantizer.is_trainable:
+        raise InputError(f"{name} is quantised in a way that gives no gradient; {_OTHERS}")
+    for module in model.modules():  # also where some layers alone are: a part of the gradient would be lost
+        if type(module).__module__.startswith("torch.ao.nn.quantized"):
+            raise InputError(
+                f"{name} is quantised, with {type(module).__name__} layers that give no gradient; {_OTHERS}"
+            )
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        raise InputError(
+            f"The weights of {name} were made under torch.inference_mode() and give no gradient; load the model outside it. "
+            f"Or take another method: {_OTHERS}"
+        )
+
+
+def _embedding_layer(model) -> torch.nn.Module:
+    try:
+        layer = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        layer = None
+    if not isinstance(layer, torch.nn.Module):
+        raise InputError(f"{type(model).__name__} has no word embeddings to take a gradient at; {_OTHERS}")
+    return layer
 
 
 def _embed(analysis: Analysis, input_ids: torch.Tensor) -> torch.Tensor:
-    model = analysis.model
-    try:
-        return model.get_input_embeddings()(input_ids)
-    except (AttributeError, NotImplementedError) as error:
-        raise InputError(f"{type(model).__name__} has no word embeddings to take a gradient at; {_OTHERS}") from error
+    embeddings = _embedding_layer(analysis.model)(input_ids)
+    if not isinstance(embeddings, torch.Tensor) or not embeddings.is_floating_point():
+        name = type(analysis.model).__name__
+        raise InputError(f"{name} has embeddings of another kind than one vector for each token; {_OTHERS}")
+    return embeddings
 
 
 def _from_gradients(analysis: Analysis, token_scores) -> list[WordScores]:
@@ -131,7 +219,7 @@ def _from_gradients(analysis: Analysis, token_scores) -> list[WordScores]:
             with torch.no_grad():
                 embeddings = _embed(analysis, batch["input_ids"])
             embeddings.requires_grad_()
-            total = _Probability(analysis, batch)(embeddings, targets).sum()
+            total = _Probability(analysis, batch)(embeddings, targets, *batch.values()).sum()
             [gradients] = torch.autograd.grad(total, embeddings)
             values = token_scores(embeddings.detach(), gradients).tolist()
             for position, row in zip(positions, values, strict=True):
@@ -160,6 +248,10 @@ def _baseline_id(analysis: Analysis) -> int | None:
     if name == "zero":
         return None
     token_id = getattr(analysis.tokenizer, f"{name}_token_id")
+    if name == "mask" and token_id is not None:
+        token_id = mask_token_id(analysis.model, analysis.tokenizer)
+        if token_id is None:
+            raise InputError('A word encoder never learns its mask token; use baseline="unk", "pad" or "zero".')
     if token_id is None:
         raise InputError(f'The tokenizer has no {name} token for baseline={name!r}; use baseline="zero".')
     return token_id

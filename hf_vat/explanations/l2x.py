@@ -45,7 +45,7 @@ class L2X:
     settings: dict
 
     def explain(
-        self, texts: Sequence[str | Sequence[str]], gold: Sequence[int] | None = None, batch_size: int = 32
+        self, texts: Sequence[str | Sequence[str]], gold: Sequence[int | str] | None = None, batch_size: int = 32
     ) -> list[Explanation]:
         """Score the words of texts; arguments, result and errors are as those of [`explain`](hf_vat.explain).
 

@@ -136,7 +136,7 @@ def _ask(analysis: Analysis, subsets: list[np.ndarray]) -> list[np.ndarray]:
     Returns:
         For each text a float64 array [S].
     """
-    operator = Operator.of(analysis.settings["operator"], analysis.tokenizer)
+    operator = Operator.of(analysis.settings["operator"], analysis.tokenizer, analysis.model)
     answers = [np.empty(len(kept)) for kept in subsets]
     pending: list[tuple[int, slice, list[list[int]]]] = []
 

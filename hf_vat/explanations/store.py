@@ -143,12 +143,12 @@ class Store:
 
     def append(self, explanations: Sequence[Explanation]) -> None:
         """Write explanations to the end of the file, and to the disk."""
+        lines = [json.dumps(explanation.to_dict(), allow_nan=False).encode() + b"\n" for explanation in explanations]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "ab") as file:
             if not file.tell():
                 file.write(self._first_line())
-            for explanation in explanations:
-                file.write(json.dumps(explanation.to_dict(), allow_nan=False).encode() + b"\n")
+            file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
         self.finished += len(explanations)
@@ -204,7 +204,12 @@ def _model_digest(model) -> str:
     settings = {name: value for name, value in model.config.to_dict().items() if not name.startswith("_")}
     settings.pop("transformers_version", None)
     digest = sha256(f"{type(model).__name__} {json.dumps(settings, sort_keys=True, default=str)}".encode())
-    for name, tensor in sorted(model.state_dict().items()):
+    for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        for part in value if isinstance(value, tuple) else (value,):  # quantised layers hold tuples, and data types
+            if not isinstance(part, torch.Tensor):
+                digest.update(repr(part).encode())
+                continue
+            tensor = part.dequantize() if part.is_quantized else part
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return digest.hexdigest()

@@ -147,7 +147,7 @@ class Faithfulness:
         self.ks = check_ks(ks)
         self.shares = tuple(float(share) for share in shares)
         self.batch_size, self.progress = whole_number("batch_size", batch_size, 1), progress
-        self._operator = Operator.of(operator, tokenizer)
+        self._operator = Operator.of(operator, tokenizer, scorer)
 
         encoded = encode_texts(tokenizer, texts, scorer, max_length)
         if seen is None:
@@ -210,8 +210,11 @@ class Faithfulness:
         """Measure random rankings of the same candidates, one set for each seed; see [`random_ranking`].
 
         A text's ranking depends on the seed, its candidates and its position in `texts`.
+
+        Raises:
+            InputError: if there is no seed, or one is no whole number from 0.
         """
-        seeds = [int(seed) for seed in seeds]
+        seeds = [whole_number(f"seeds[{place}]", seed, 0) for place, seed in enumerate(seeds)]
         if not seeds:
             raise InputError("No seeds were given for the random baseline; give one or more, such as range(5).")
         results = []
@@ -306,7 +309,7 @@ def _check_inputs(scorer, texts, labels, shares) -> None:
         raise InputError(f"There are {len(labels)} labels for {len(texts)} texts; give one class id for each text.")
     classes = scorer.config.num_labels
     for row, label in enumerate(np.asarray(labels).tolist()):
-        if not isinstance(label, int) or not 0 <= label < classes:
+        if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < classes:
             raise InputError(
                 f"Label {label!r} in row {row} is no class id of the scorer; allowed are the integers 0 to "
                 f"{classes - 1}. Map names with model.config.label2id and leave out texts without a gold label."

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_vat.errors import InputError
-from hf_vat.inference import absent
+from hf_vat.inference import absent, mask_token_id, whole_number
 from hf_vat.models.words import EncodedText
 
 OPERATORS = {
     "delete": "the tokens of absent words are deleted; an unknown token stands for a text without any word left",
-    "mask": "each token of an absent word is replaced by the mask token (the unknown token, if there is none)",
+    "mask": "each token of an absent word is replaced by the mask token (the unknown token, if there is none, and for word "
+    "encoders, which never learn the mask token)",
     "pad": "the tokens of absent words are left out of the attention mask; the others keep their positions",
 }
 
@@ -59,7 +60,11 @@ def random_ranking(candidates: Sequence[int], seed: int, example: int) -> list[i
 
     The ranking depends on `candidates`, `seed` and `example` (a number that identifies the text) alone, so neither
     batch size nor the order of evaluation matters, and the global random state is not touched.
+
+    Raises:
+        InputError: if the seed or the number is no whole number from 0.
     """
+    seed, example = whole_number("seed", seed, 0), whole_number("example", example, 0)
     return np.random.default_rng((seed, example)).permutation(np.asarray(candidates, dtype=int)).tolist()
 
 
@@ -74,19 +79,20 @@ class Operator:
     token_id: int
 
     @classmethod
-    def of(cls, name: str, tokenizer) -> "Operator":
-        """The operator for a tokenizer.
+    def of(cls, name: str, tokenizer, model=None) -> "Operator":
+        """The operator for a tokenizer, and for the model that will read the ids.
 
         Raises:
             InputError: if there is no such operator, or the tokenizer has no token to stand for absent words.
         """
         if name not in OPERATORS:
             raise InputError(f"There is no operator {name!r}; there are {', '.join(OPERATORS)}.")
+        mask = tokenizer.mask_token_id if model is None else mask_token_id(model, tokenizer)
         needed = {
             "delete": [tokenizer.unk_token_id],
-            "mask": [tokenizer.mask_token_id, tokenizer.unk_token_id],
+            "mask": [mask, tokenizer.unk_token_id],
             # RoBERTa counts positions by what is no padding token
-            "pad": [tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id],
+            "pad": [tokenizer.unk_token_id, mask, tokenizer.pad_token_id],
         }[name]
         token_id = next((token for token in needed if token is not None), None)
         if token_id is None:

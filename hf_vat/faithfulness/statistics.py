@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hf_vat.errors import InputError, import_extra
+from hf_vat.inference import whole_number
 
 
 class Interval(NamedTuple):
@@ -67,7 +68,7 @@ def bootstrap_interval(values, confidence: float = 0.95, n_resamples: int = 1000
         values: one number for each text, shape [N], at least two.
         confidence: share of such intervals that shall hold the true mean, between 0 and 1.
         n_resamples: how often N texts are drawn with replacement.
-        seed: of the generator.
+        seed: of the generator, at least 0.
 
     Raises:
         InputError: if there are fewer than two values, one is not finite, or an option is out of range.
@@ -124,7 +125,7 @@ def paired_bootstrap_over_runs(a, b, confidence: float = 0.95, n_resamples: int 
     runs, texts = differences.shape
     if runs == 1:
         return paired_bootstrap(a[0], b[0], confidence, n_resamples, seed)
-    _check_options(confidence, n_resamples)
+    _check_options(confidence, n_resamples, seed)
     rng = np.random.default_rng(seed)
     resampled = np.empty(n_resamples)
     for number in range(n_resamples):
@@ -182,7 +183,7 @@ def frequency_correlation(
         )
     if counts.min() < 1:
         raise InputError(f"A count is {counts.min():g}; leave out words that do not occur (min_count=1).")
-    _check_options(confidence, n_resamples)
+    _check_options(confidence, n_resamples, seed)
 
     def correlations(rows: np.ndarray) -> list[float]:
         x, y = counts[rows], importance[rows]
@@ -213,7 +214,8 @@ def _p_value(resampled: np.ndarray) -> float:
     return min(1.0, 2 * (int(smaller_tail) + 1) / (len(resampled) + 1))
 
 
-def _check_options(confidence: float, n_resamples: int) -> None:
+def _check_options(confidence: float, n_resamples: int, seed: int) -> None:
+    whole_number("seed", seed, 0)
     if not 0 < confidence < 1 or n_resamples < 1:
         raise InputError(
             f"confidence is {confidence!r} and n_resamples is {n_resamples!r}; give a confidence between 0 and 1, for "
@@ -222,7 +224,7 @@ def _check_options(confidence: float, n_resamples: int) -> None:
 
 
 def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
-    _check_options(confidence, n_resamples)
+    _check_options(confidence, n_resamples, seed)
     result = import_extra("scipy.stats").bootstrap(
         (values,),
         np.mean,

@@ -4,8 +4,17 @@ from typing import ClassVar, Literal
 
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, BertConfig, PreTrainedConfig
+from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_word_encoder import WordEncoderConfig
+
+
+class _SavedPipelines(dict):
+    """The pipelines whose code lies beside the model. `pipeline` looks here first, and would run that code, so it asks for
+    trust_remote_code; a pipeline that is registered, as hf_vat does, is used instead."""
+
+    def __contains__(self, task):
+        return super().__contains__(task) and task not in PIPELINE_REGISTRY.get_supported_tasks()
 
 
 @strict
@@ -84,6 +93,8 @@ class VATSettings(PreTrainedConfig):
             if self.label2id is not None and self.label2id != inverse:
                 raise ValueError(f"label2id={self.label2id} is not the inverse of id2label={names}.")
             self.label2id = inverse
+        if "custom_pipelines" in kwargs:
+            kwargs["custom_pipelines"] = _SavedPipelines(kwargs["custom_pipelines"])
         super().__post_init__(**kwargs)
 
     def validate_vat(self):

@@ -4,12 +4,16 @@ import torch
 from transformers import Pipeline
 from transformers.utils import logging
 
+from .classes import class_id
 from .words import encode_words, maximum_length, special_token_types
 
 logger = logging.get_logger(__name__)
 
 TASK = "text-classification-explained"
 _NOT_GIVEN = object()  # top_k=None already means all classes
+_FUNCTIONS = {"softmax": lambda logits: logits.softmax(-1), "sigmoid": torch.sigmoid, "none": lambda logits: logits}
+_TRUNCATIONS = (True, "longest_first", "only_first")
+_PADDINGS = (True, False, "longest", "max_length", "do_not_pad")
 
 
 class ExplainedTextClassificationPipeline(Pipeline):
@@ -48,7 +52,16 @@ class ExplainedTextClassificationPipeline(Pipeline):
             inputs (`str`, `list[str]`, generator or `torch.utils.data.Dataset` of `str`):
                 One or several texts.
             top_k (`int`, *optional*):
-                How many classes to return, best first; None for all.
+                How many classes to return, best first; None for all. `return_all_scores=True` means the same.
+            target (`int` or `str`, *optional*):
+                The class to return, by its id or its name, in place of the predicted one.
+            function_to_apply (`str`, *optional*, defaults to `"softmax"`):
+                What makes scores of logits: `"softmax"`, `"sigmoid"` or `"none"`.
+            max_length (`int`, *optional*):
+                Tokens to keep, special ones included; as many as the model takes, if that is less or it is not given.
+            truncation, padding (*optional*):
+                As in the stock pipeline, where they are often given. They change nothing: a text that is too long is
+                always cut, and texts are padded where they share a batch.
             batch_size (`int`, *optional*, defaults to 1):
                 How many texts the model is given at once.
 
@@ -56,7 +69,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
             For one text a `dict`, for a list a list of them, for a generator or data set an iterator:
 
             - **label** (`str`) -- the predicted class;
-            - **score** (`float`) -- its probability, the softmax of the logits;
+            - **score** (`float`) -- its probability, the softmax of the logits, or what `function_to_apply` gives;
             - **words** (`list[dict]`) -- for each word in the order of the text
 
                 - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
@@ -69,21 +82,71 @@ class ExplainedTextClassificationPipeline(Pipeline):
             text-classification pipeline; the words are the same in each.
 
         Raises:
-            ValueError: for an input that is not a text, a `top_k` below 1, or a model with neither `token_importance`
-                nor `token_mask`.
+            ValueError: for an input that is not a text, an argument that is not one of these or out of range, or a model
+                with neither `token_importance` nor `token_mask`.
         """
         if isinstance(inputs, list) and not inputs:
             return []  # the base class looks at the first one
         return super().__call__(inputs, **kwargs)
 
-    def _sanitize_parameters(self, top_k=_NOT_GIVEN):
-        if top_k is _NOT_GIVEN:
-            return {}, {}, {}
-        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
-            raise ValueError(f"top_k is {top_k!r}; give the number of classes to return, at least 1, or None for all.")
-        return {}, {}, {"top_k": top_k}
+    def _sanitize_parameters(
+        self,
+        top_k=_NOT_GIVEN,
+        target=None,
+        function_to_apply=None,
+        return_all_scores=None,
+        max_length=None,
+        truncation=True,
+        padding=False,
+        **others,
+    ):
+        if others:
+            raise ValueError(
+                f"{', '.join(others)} cannot be given to {TASK!r}; it takes top_k, target, function_to_apply, "
+                "return_all_scores, max_length, truncation, padding and batch_size."
+            )
+        if truncation not in _TRUNCATIONS:
+            raise ValueError(
+                f"truncation is {truncation!r}; a text that is too long is always cut, so give True or leave it out."
+            )
+        if padding not in _PADDINGS:
+            raise ValueError(f"padding is {padding!r}; it has no effect on the result, so leave it out.")
+        if return_all_scores and top_k is _NOT_GIVEN:
+            top_k = None
+        given = {}
+        if top_k is not _NOT_GIVEN:
+            if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+                raise ValueError(
+                    f"top_k is {top_k!r}; give the number of classes to return, at least 1, or None for all."
+                )
+            given |= {"top_k": top_k, "target": None}  # also in place of a target that the pipeline was made with
+        if target is not None:
+            if given:
+                raise ValueError("Both target and top_k are given; give the class to return, or how many to return.")
+            given |= {"target": self._class_id(target), "top_k": _NOT_GIVEN}
+        if function_to_apply is not None:
+            name = str(
+                getattr(function_to_apply, "value", function_to_apply)
+            ).lower()  # transformers has an enumeration
+            if name not in _FUNCTIONS:
+                raise ValueError(f"function_to_apply is {function_to_apply!r}; choose one of {', '.join(_FUNCTIONS)}.")
+            given["function_to_apply"] = name
+        if max_length is None:
+            return {}, {}, given
+        least = self.tokenizer.num_special_tokens_to_add() + 1
+        if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < least:
+            raise ValueError(f"max_length is {max_length!r}; give a whole number of tokens, at least {least}.")
+        return {"max_length": max_length}, {}, given
 
-    def preprocess(self, text):
+    def _class_id(self, target) -> int:
+        try:
+            return class_id(
+                target, [self.model.config.id2label[label] for label in range(self.model.config.num_labels)]
+            )
+        except ValueError as error:
+            raise ValueError(f"target {error}") from None
+
+    def preprocess(self, text, max_length=None):
         if not isinstance(text, str):
             raise ValueError(
                 f"The input is a {type(text).__name__}; give one text (str) or a list of texts, such as "
@@ -91,7 +154,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError(f"The text {text[:40]!r} contains half a character (a lone surrogate); correct it.")
-        encoded = encode_words(self.tokenizer, [text], maximum_length(self.model, self.tokenizer))[0]
+        largest = maximum_length(self.model, self.tokenizer)
+        encoded = encode_words(self.tokenizer, [text], min(max_length or largest, largest))[0]
         if encoded.truncated:
             logger.warning_once(
                 f"Texts are cut to the {len(encoded.input_ids)} tokens that the model takes; the words cut off have "
@@ -127,25 +191,27 @@ class ExplainedTextClassificationPipeline(Pipeline):
             "encoded": encoded,
         }
 
-    def postprocess(self, outputs, top_k=_NOT_GIVEN):
+    def postprocess(self, outputs, top_k=_NOT_GIVEN, target=None, function_to_apply="softmax"):
         encoded = outputs["encoded"]
         attended = outputs["attention_mask"][0].bool()
         if "token_importance" in outputs:
             scores = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
         else:
             scores = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
-        probabilities = outputs["logits"][0].double().softmax(-1).tolist()
+        class_scores = _FUNCTIONS[function_to_apply](outputs["logits"][0].double()).tolist()
         results = [
             {
                 "label": self.model.config.id2label[label],
-                "score": probability,
+                "score": class_score,
                 "words": [
                     {"word": word.text, "start": word.start, "end": word.end, "score": score, "seen": seen}
                     for word, score, seen in zip(encoded.words, scores, encoded.seen, strict=True)
                 ],
             }
-            for label, probability in enumerate(probabilities)
+            for label, class_score in enumerate(class_scores)
         ]
+        if target is not None:
+            return results[target]
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
 

@@ -7,6 +7,10 @@ One rule for every method and metric. A word is
 - each Han ideograph alone, as texts written with them have no spaces;
 - any other visible symbol alone: punctuation marks, and emoji with all code points that form one picture.
 
+Thai, Lao, Khmer, Burmese and Japanese (Han with kana beside it) have no spaces between words either. There ICU finds the
+words by its dictionaries, if the package icu4py is installed; a run of katakana is one word. Without the package the rules
+above hold here too, which take a whole sentence for one word, and a warning says so once.
+
 White space and invisible characters (Unicode category C: control, zero-width and other format characters, private use,
 unassigned) separate words and belong to none, except joiners after a letter and those that are part of an emoji. Words
 keep the characters as typed; their spans are offsets in code points into the text, end exclusive.
@@ -15,13 +19,21 @@ A text that comes already split, as a list of words, keeps exactly those words; 
 single spaces.
 """
 
+import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from difflib import SequenceMatcher
+from functools import cache, cached_property
+from threading import RLock
 from typing import NamedTuple
 
 import regex
+
+try:
+    from icu4py.breakers import WordBreaker
+except ImportError:
+    WordBreaker = None
 
 _WORD = regex.compile(
     r"""
@@ -35,6 +47,19 @@ _WORD = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+# Scripts that ICU has dictionaries for. Han is Japanese where kana stand beside it; the long vowel mark is of no script; kana
+# of half width have their marks behind them, which ICU would split off.
+_SOUTHEAST = r"[[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]&&\p{L}]"
+_KANA = r"[[[\p{Hiragana}\p{Katakana}\u30fc]&&\p{L}]--[\uff66-\uff9f]]"
+_UNSPACED = regex.compile(
+    rf"{_SOUTHEAST}[{_SOUTHEAST}\p{{M}}\u200c\u200d]+ | (?P<japanese>[{_KANA}\p{{Han}}][{_KANA}\p{{Han}}\p{{M}}]+)",
+    regex.VERBOSE | regex.VERSION1,
+)
+_HAS_KANA = regex.compile(_KANA, regex.VERSION1)
+# A run of katakana is a loan word or a name, and ICU's dictionary lacks most of them.
+_PARTS = regex.compile(r"(?P<katakana>\p{Katakana}[\p{Katakana}\u30fc\p{M}]*)|[^\p{Katakana}]+")
+# Fast tokenizers keep their truncation as state, which another thread would change under a call.
+_TOKENIZING = RLock()
 
 
 class Word(NamedTuple):
@@ -47,7 +72,27 @@ class Word(NamedTuple):
 
 def split_words(text: str) -> list[Word]:
     """Split a text into words by the rule at the top of this module."""
-    return [Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    words, end = [], 0
+    if WordBreaker is not None:
+        for run in _unspaced_runs(text):
+            words += _words_between(text, end, run.start())
+            end = run.start()
+            for part in _PARTS.finditer(run.group()):
+                for piece in [part.group()] if part["katakana"] else WordBreaker(part.group(), "root"):
+                    words.append(Word(piece, end, end + len(piece)))
+                    end += len(piece)
+    return words + _words_between(text, end, len(text))
+
+
+def _words_between(text: str, start: int, end: int) -> list[Word]:
+    return [Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text, start, end)]
+
+
+def _unspaced_runs(text: str) -> Iterator[regex.Match]:
+    """The runs of two or more letters of scripts that are written without spaces."""
+    for run in _UNSPACED.finditer(text):
+        if run["japanese"] is None or _HAS_KANA.search(run.group()):
+            yield run
 
 
 @dataclass(frozen=True)
@@ -132,7 +177,8 @@ def _offset_positions(model):
 
 def special_tokens_around(tokenizer) -> tuple[int, int]:
     """How many special tokens a tokenizer puts before and after a text: BERT 1 and 1, XLNet 0 and 2."""
-    flags = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+    with _TOKENIZING:
+        flags = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
     content = flags.index(0) if 0 in flags else 0
     return content, flags[::-1].index(0) if 0 in flags else len(flags)
 
@@ -141,7 +187,8 @@ def special_token_types(tokenizer) -> dict[int, int]:
     """The token type of each special token that a single text gets, if any differs from 0 (XLNet: its last token)."""
     if "token_type_ids" not in tokenizer.model_input_names:
         return {}
-    empty = tokenizer("")
+    with _TOKENIZING:
+        empty = tokenizer("")
     types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
     return types if any(types.values()) else {}
 
@@ -149,24 +196,24 @@ def special_token_types(tokenizer) -> dict[int, int]:
 def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: int) -> list[EncodedText]:
     """Tokenize texts and align the tokens with the words of each text by character offsets.
 
-    A tokenizer without offsets (one in pure Python) is asked word by word instead, if that gives the tokens of the
-    whole text.
+    A tokenizer without offsets (one in pure Python) is asked word by word instead. Where a text's tokens are others than
+    those of its words one by one, such as a typed "[SEP]", they cover all words of the place that differs.
 
     Args:
         tokenizer: a tokenizer of transformers, fast or not.
         texts: texts exactly as the user wrote them; a list of words stands for a text that is already split.
         max_length: tokens to keep, special ones included; see [`maximum_length`].
-
-    Raises:
-        ValueError: if the tokenizer reports no offsets, and its tokens of the words are not those of the text.
     """
     if not texts:
         return []
+    if WordBreaker is None and any(isinstance(text, str) and any(_unspaced_runs(text)) for text in texts):
+        _warn_unspaced()
     split = [(text, split_words(text)) if isinstance(text, str) else _join_words(text) for text in texts]
     if not tokenizer.is_fast:
         encoded = [_encode_by_words(tokenizer, text, words, max_length) for text, words in split]
     else:
-        encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
+        with _TOKENIZING:
+            encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
         encoded = [_align(text, words, encoding) for (text, words), encoding in zip(split, encodings, strict=True)]
     # A model needs something to read, and some tokenizers give an empty text no token at all.
     stand_ins = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id)
@@ -185,17 +232,27 @@ def _join_words(given: Sequence[str]) -> tuple[str, list[Word]]:
     return " ".join(given), words
 
 
+@cache
+def _warn_unspaced() -> None:
+    """Once in a process."""
+    warnings.warn(
+        "Some texts are in a script without spaces (Thai, Lao, Khmer, Burmese or Japanese), where a whole sentence counts as "
+        "one word. To have their words, run: pip install icu4py. Or give each text as a list of its words.",
+        stacklevel=4,
+    )
+
+
 def _align(text: str, words: list[Word], encoding) -> EncodedText:
-    token_words = _words_of_tokens(words, encoding)
-    overflow = [positions for rest in encoding.overflowing for positions in _words_of_tokens(words, rest)]
+    starts, ends = [word.start for word in words], [word.end for word in words]
+
+    def words_of_tokens(part) -> list[tuple[int, ...]]:
+        # Special tokens have the span (0, 0), which meets no word.
+        return [tuple(range(bisect_right(ends, start), bisect_left(starts, end))) for start, end in part.offsets]
+
+    token_words = words_of_tokens(encoding)
+    overflow = [positions for rest in encoding.overflowing for positions in words_of_tokens(rest)]
     special = [bool(flag) for flag in encoding.special_tokens_mask]
     return EncodedText(text, words, encoding.ids, token_words, special, _count_lost(overflow, token_words))
-
-
-def _words_of_tokens(words: list[Word], encoding) -> list[tuple[int, ...]]:
-    starts, ends = [word.start for word in words], [word.end for word in words]
-    # Special tokens have the span (0, 0), which meets no word.
-    return [tuple(range(bisect_right(ends, start), bisect_left(starts, end))) for start, end in encoding.offsets]
 
 
 def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -> EncodedText:
@@ -212,12 +269,9 @@ def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -
             ids += part_ids
             owners += [owner] * len(part_ids)
         end = word.end
-    if ids != ids_of(text):
-        raise ValueError(
-            f"{type(tokenizer).__name__} reports no character offsets, and gives the words of the text {text[:40]!r} "
-            "one by one other tokens than the whole text, so its tokens cannot be matched with words; use a fast "
-            "tokenizer (AutoTokenizer.from_pretrained gives one where it exists)."
-        )
+    whole = ids_of(text)
+    owners = _owners_in(whole, ids, owners)
+    ids = whole
     encoding = tokenizer.prepare_for_model(
         ids, truncation=True, max_length=max_length, return_special_tokens_mask=True, verbose=False
     )
@@ -227,6 +281,21 @@ def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -
     kept = iter(owners[first : first + special.count(False)])
     token_words = [() if flag else next(kept) for flag in special]
     return EncodedText(text, words, encoding["input_ids"], token_words, special, _count_lost(owners, token_words))
+
+
+def _owners_in(whole: list[int], ids: list[int], owners: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The words of the tokens of a whole text, from those of its words one by one: at a place where the tokens differ, each
+    has all words of the place, or of the tokens on both sides where there are none."""
+    found: list[tuple[int, ...]] = []
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, ids, whole).get_opcodes():
+        if kind == "equal":
+            found += owners[start:end]
+            continue
+        if start == end:
+            start, end = max(start - 1, 0), end + 1
+        place = {position for positions in owners[start:end] for position in positions}
+        found += [tuple(sorted(place))] * (new_end - new_start)
+    return found
 
 
 def _count_lost(before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> int:

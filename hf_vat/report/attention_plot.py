@@ -69,7 +69,7 @@ def _check(runs) -> None:
     check_same_texts(runs)
     for name, explanations in runs.items():
         for position, explanation in enumerate(explanations):
-            if min(explanation.scores, default=0) < 0:
+            if min(explanation.check_scores(), default=0) < 0:
                 raise InputError(
                     f"Text {position} of {name!r} has the score {min(explanation.scores):.3g}; weights of attention are "
                     "0 or more. Signed scores are drawn by hf_vat.report.page."

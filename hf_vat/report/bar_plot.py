@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from hf_vat.errors import InputError, import_extra
+from hf_vat.inference import whole_number
 
 from .figures import INK, LINE_STYLES, panels, printable, render
 
@@ -49,15 +50,17 @@ def word_cloud(words: Sequence[tuple], path: str | PathLike | None = None, seed:
     Args:
         words: tuples that begin with (word, importance), as in [`word_bars`]; importance above 0.
         path: also write the picture to this file, .png; missing folders are made.
-        seed: of places and colours.
+        seed: of places and colours, from 0 to 2**32 - 1.
 
     Returns:
         A PNG picture of 800 x 400 pixels, equal for equal input.
 
     Raises:
-        InputError: if there are no words, an importance is not above 0 or not finite, or the path has another suffix.
+        InputError: if there are no words, an importance is not above 0 or not finite, the seed is out of range, or
+            the path has another suffix.
         MissingExtra: if wordcloud is not installed.
     """
+    seed = whole_number("seed", seed, 0, 2**32 - 1)
     sizes = {str(word): float(value) for word, value, *_ in words}
     if not sizes or not all(value > 0 and isfinite(value) for value in sizes.values()):
         raise InputError("A cloud needs at least one word, and of each a finite importance above 0; draw bars instead.")

@@ -154,7 +154,7 @@ def _same_headline(one: Explanation, other: Explanation) -> bool:
 
 
 def _signed(explanations: Sequence[Explanation]) -> bool:
-    return any(score < 0 for explanation in explanations for score in explanation.scores)
+    return any(score < 0 for explanation in explanations for score in explanation.check_scores())
 
 
 _WORD = Markup('{}<{}{}{} title="{}">{}</{}>')

@@ -12,11 +12,14 @@ from transformers import AutoTokenizer, DataCollatorWithPadding
 import hf_vat.data.vocabulary as vocabulary
 from hf_vat.data.vocabulary import count_words, train_word_tokenizer
 from hf_vat.errors import InputError
-from hf_vat.models.words import encode_words, split_words
+from hf_vat.models.words import _unspaced_runs, encode_words, split_words
 
 PRESETS = ["plain", "vat", "vmask", "jw"]
 # On unassigned characters (Cn) the word rules of the package and of the tokenizers library differ.
-TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs", "Cn"]), st.sampled_from("aZß1٣.,'’-_#@ \t\u200d")))
+# In runs of scripts without spaces the package has ICU's words, and a word-level tokenizer one token.
+TEXTS = st.text(
+    st.one_of(st.characters(exclude_categories=["Cs", "Cn"]), st.sampled_from("aZß1٣.,'’-_#@ \t\u200d"))
+).filter(lambda text: not any(_unspaced_runs(text)))
 
 NASTY = [
     "I don't like this well-made film, at all!",
@@ -150,6 +153,14 @@ def test_a_number_is_no_hashtag_and_an_address_keeps_its_name():
 def test_c49_plain_tokens_are_the_words_of_the_package(text):
     tokenizer = train_word_tokenizer(["x"])
     assert spans(tokenizer, text) == [(word.start, word.end) for word in split_words(text)]
+
+
+def test_f26_the_words_of_a_script_without_spaces_share_their_token():
+    pytest.importorskip("icu4py")
+    tokenizer = train_word_tokenizer(["ภาพยนตร์นี้สนุก"])
+    [encoded] = encode_words(tokenizer, ["ภาพยนตร์นี้สนุก"], 16)
+    assert [word.text for word in encoded.words] == ["ภาพยนตร์", "นี้", "สนุก"]
+    assert encoded.token_words == [(0, 1, 2)] and encoded.word_scores([0.75]) == [0.25] * 3
 
 
 @pytest.mark.parametrize("preset", PRESETS)

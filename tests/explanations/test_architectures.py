@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     BertConfig,
@@ -14,6 +16,8 @@ from transformers import (
     DistilBertForSequenceClassification,
     GPT2Config,
     GPT2ForSequenceClassification,
+    LongformerConfig,
+    LongformerForSequenceClassification,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForSequenceClassification,
@@ -26,6 +30,7 @@ from transformers import (
 from hf_vat import Faithfulness, explain
 from hf_vat.explanations import METHODS
 from hf_vat.inference import predict_probabilities
+from hf_vat.models.words import encode_words
 
 TEXTS = [
     "A good film, well-made and funny!",
@@ -154,7 +159,9 @@ def llama_like():
 
 
 @pytest.fixture(
-    scope="module", params=[bert, distilbert, roberta, deberta, xlnet, gpt2, llama_like], ids=lambda make: make.__name__
+    scope="module",
+    params=[bert, distilbert, roberta, deberta, xlnet, gpt2, llama_like],
+    ids=lambda make: make.__name__,
 )
 def pair(request):
     with torch.random.fork_rng():
@@ -200,6 +207,102 @@ def test_inputs_embeds_are_read_as_ids_are(pair):
         flags = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
         [expected] = predict_probabilities(model, tokenizer, [[token if flag else stand_in for token, flag in flags]])
         assert start == pytest.approx(expected[explanation.target], abs=1e-5)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:The integrated gradients")  # of few steps
+GRADIENTS = pytest.mark.parametrize("method", ["gradient", "input_x_gradient", "integrated_gradients"])
+
+
+def check_the_explained_function(model, tokenizer, text, method):
+    """The first call of the model asks for its prediction, the last one, for a gradient or a gap, about the same text."""
+    logits = []
+    hook = model.register_forward_hook(lambda module, inputs, output: logits.append(output.logits[0].detach()))
+    try:
+        explain(model, tokenizer, [text], method, **({"n_steps": 2} if method == "integrated_gradients" else {}))
+    finally:
+        hook.remove()
+    assert len(logits) > 1
+    torch.testing.assert_close(logits[-1], logits[0], atol=1e-5, rtol=1e-5)
+
+
+@GRADIENTS
+def test_f28_gradient_methods_explain_what_the_model_says_of_typed_special_tokens(pair, method):
+    model, tokenizer = pair
+    pieces = ["A", "good", "film", ",", "bad", *tokenizer.all_special_tokens]
+
+    @given(st.lists(st.sampled_from(pieces), min_size=1, max_size=6).map(" ".join))
+    @example(f"good {tokenizer.pad_token} film")
+    @example(f"good film {tokenizer.pad_token}")
+    @settings(max_examples=10, deadline=None)
+    def check(text):
+        check_the_explained_function(model, tokenizer, text, method)
+
+    check()
+
+
+@pytest.mark.parametrize("method", ["gradient", "input_x_gradient"])
+def test_f28_typed_special_tokens_in_a_batch(pair, method):
+    """Texts of one length share a batch, whose rows differ in positions and token types."""
+    model, tokenizer = pair
+    specials = dict.fromkeys([tokenizer.pad_token, tokenizer.unk_token, tokenizer.sep_token, tokenizer.cls_token])
+    texts = [f"bad {token} bad" for token in specials if token] + ["bad bad bad", "good film good"]
+    for explanation in explain(model, tokenizer, texts, method):
+        [alone] = explain(model, tokenizer, [explanation.text], method)
+        assert explanation.scores == pytest.approx(alone.scores, abs=2e-5, rel=1e-4), explanation.text
+
+
+@pytest.mark.parametrize("method", ["gradient", "input_x_gradient"])
+def test_f28_rows_of_a_batch_have_their_own_token_types(method):
+    """XLNet's real tokenizer gives <cls> a type of its own, also a typed one."""
+    with torch.random.fork_rng():
+        set_seed(1)
+        model, tokenizer = xlnet()
+    model.eval()
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    texts = ["bad <sep> bad", "bad <cls> bad"]
+    first, second = tokenizer(texts)["input_ids"]
+    assert len(first) == len(second)
+    for explanation in explain(model, tokenizer, texts, method):
+        [alone] = explain(model, tokenizer, [explanation.text], method)
+        assert explanation.scores == pytest.approx(alone.scores, abs=2e-5, rel=1e-4), explanation.text
+
+
+@GRADIENTS
+def test_f28_a_model_that_pads_within_to_its_window(method):
+    _, tokenizer = roberta()
+    config = LongformerConfig(
+        vocab_size=len(tokenizer), attention_window=4, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1,
+        sep_token_id=2, initializer_range=0.3, **SMALL,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        set_seed(1)
+        model = LongformerForSequenceClassification(config).eval()
+    for text in ("good film", "good <pad> film", "bad film <pad>"):
+        check_the_explained_function(model, tokenizer, text, method)
+
+
+def test_f28_integrated_gradients_begin_where_the_model_is_asked():
+    """As reported: of a text with a typed <pad> the scores were those of another function, with a gap of 0."""
+    with torch.random.fork_rng():
+        set_seed(1)
+        model, tokenizer = roberta()
+    text, pad = "good <pad> film <pad> bad", 1
+    [explanation] = explain(model.eval(), tokenizer, [text], "integrated_gradients", n_steps=300, baseline="unk")
+    [encoded] = encode_words(tokenizer, [text], 128)
+    inside = torch.tensor(
+        [
+            [
+                tokenizer.unk_token_id if not flag else token
+                for token, flag in zip(encoded.input_ids, encoded.special, strict=True)
+            ]
+        ]
+    )
+    attended = torch.tensor([encoded.input_ids]) != pad
+    positions = torch.where(attended, attended.cumsum(1) + pad, pad)  # those of the text
+    with torch.no_grad():
+        start = model(input_ids=inside, position_ids=positions).logits.softmax(-1)[0, explanation.target]
+    assert explanation.details["baseline_probability"] == pytest.approx(float(start), abs=1e-4)
+    assert abs(explanation.details["convergence_gap"]) < 1e-3
 
 
 def test_occlusion_is_what_the_model_says_of_the_ids_that_are_left(pair):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import BertConfig, BertForSequenceClassification
 
 from hf_vat import BertWithVMask
 from hf_vat.errors import InputError
@@ -138,16 +139,93 @@ def test_a_wrapped_model_is_refused_by_name(model, tokenizer):
         explain(torch.nn.DataParallel(model), tokenizer, ["good"])
 
 
-@pytest.mark.parametrize("method", ["gradient", "input_x_gradient", "integrated_gradients"])
-def test_a_model_that_takes_no_embeddings_is_refused_by_name(model, tokenizer, method):
+GRADIENTS = pytest.mark.parametrize("method", ["gradient", "input_x_gradient", "integrated_gradients"])
+
+
+@GRADIENTS
+def test_f28_a_model_that_takes_no_embeddings_is_explained_through_its_ids(model, tokenizer, method):
+    expected = explain(model, tokenizer, ["very good film", "bad"], method)
     forward = model.forward
     model.forward = lambda input_ids, attention_mask: forward(input_ids, attention_mask)
-    with pytest.raises(InputError, match=r"PlantedModel does not read embeddings.*occlusion, lime and shapley"):
-        explain(model, tokenizer, ["good"], method)
-    del model.forward
+    found = explain(model, tokenizer, ["very good film", "bad"], method)
+    assert without_time(found) == without_time(expected)
+
+
+@GRADIENTS
+def test_a_model_without_a_layer_of_word_embeddings_is_refused_by_name(model, tokenizer, method):
+    layer, forward = model.embeddings, model.forward
     model.get_input_embeddings = lambda: (_ for _ in ()).throw(NotImplementedError)
+    with pytest.raises(InputError, match=r"PlantedModel has no word embeddings.*occlusion, lime and shapley"):
+        explain(model, tokenizer, ["good"], method)
+    model.get_input_embeddings = lambda: layer.weight  # as Perceiver has it
     with pytest.raises(InputError, match="PlantedModel has no word embeddings"):
         explain(model, tokenizer, ["good"], method)
+    model.get_input_embeddings = lambda: torch.nn.Embedding.from_pretrained(
+        layer.weight
+    )  # a copy that is not looked at
+    with pytest.raises(InputError, match=r"PlantedModel does not look up the text's tokens.*occlusion"):
+        explain(model, tokenizer, ["good"], method)
+    model.get_input_embeddings = lambda: layer
+
+    def decoder(input_ids=None, **batch):  # BART reads a shifted text too: the gradient would be a part of it
+        layer(input_ids.roll(1, 1))
+        return forward(input_ids, **batch)
+
+    model.forward = decoder
+    with pytest.raises(InputError, match="does not look up the text's tokens, and no others"):
+        explain(model, tokenizer, ["good film"], method)
+
+
+def bert(tokenizer) -> BertForSequenceClassification:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    return BertForSequenceClassification(BertConfig(vocab_size=len(tokenizer), **sizes)).eval()
+
+
+@GRADIENTS
+@pytest.mark.parametrize("layers", ["all", "some"])
+def test_f33_a_quantised_model_is_told_which_methods_work(tokenizer, method, layers, tmp_path):
+    attention = {f"bert.encoder.layer.0.attention.self.{name}" for name in ("query", "key", "value")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that this way to quantise is an old one
+        model = torch.ao.quantization.quantize_dynamic(
+            bert(tokenizer), {torch.nn.Linear} if layers == "all" else attention, dtype=torch.qint8
+        )
+    with pytest.raises(InputError, match=r"quantised, with Linear layers.* occlusion, lime and shapley work"):
+        explain(model, tokenizer, ["good film"], method)
+    if method == "gradient":
+        [explanation] = explain(model, tokenizer, ["good film"], "occlusion", save_to=tmp_path / "stored")
+        assert len(explanation.scores) == 2
+        assert explain(model, tokenizer, ["good film"], "occlusion", save_to=tmp_path / "stored") == [explanation]
+
+
+@GRADIENTS
+def test_f33_other_models_without_a_gradient_are_told_too(model, tokenizer, method):
+    model.hf_quantizer = SimpleNamespace(is_trainable=False)
+    with pytest.raises(InputError, match=r"PlantedModel is quantised.*occlusion"):
+        explain(model, tokenizer, ["good film"], method)
+    model.hf_quantizer = None
+    forward = model.forward
+    model.forward = torch.no_grad()(forward)
+    with pytest.raises(InputError, match=r"PlantedModel gives logits without a gradient.*occlusion"):
+        explain(model, tokenizer, ["good film"], method)
+    model.forward = lambda **batch: SimpleNamespace(logits=forward(**batch).logits.detach() + model.bias)
+    model.bias = torch.nn.Parameter(torch.zeros(3))
+    with pytest.raises(InputError, match=r"PlantedModel gives logits that have no gradient at the words.*occlusion"):
+        explain(model, tokenizer, ["good film"], method)
+    with torch.inference_mode():
+        loaded_there = bert(tokenizer)
+    with pytest.raises(InputError, match=r"made under torch\.inference_mode.*load the model outside.*occlusion"):
+        explain(loaded_there, tokenizer, ["good film"], method)
+
+
+@GRADIENTS
+def test_a_compiled_model_is_explained_as_it_is(tokenizer, method):
+    model, texts = bert(tokenizer), ["a very good film", "bad"]
+    expected = [explanation.scores for explanation in explain(model, tokenizer, texts, method)]
+    model.compile(backend="eager")
+    model(**tokenizer(texts, padding=True, return_tensors="pt"))
+    for compiled in (model, torch.compile(model, backend="eager")):
+        assert [explanation.scores for explanation in explain(compiled, tokenizer, texts, method)] == expected
 
 
 def test_c48_words_as_typed_with_the_sum_of_their_pieces(model, tokenizer):
@@ -238,6 +316,27 @@ def test_c57_regression_is_refused(model, tokenizer):
     model.config.problem_type = "regression"
     with pytest.raises(InputError, match="regression model; explanations are for models that choose one of two"):
         explain(model, tokenizer, ["good"])
+
+
+def test_f31_classes_by_name(model, tokenizer):
+    model.config.id2label = {0: "negative", 1: "positive", 2: "0"}
+    texts = ["good film", "bad"]
+    for named, by_id in (("positive", 1), ("0", 2), (["negative", 1], [0, 1]), (np.array(["positive", "0"]), [1, 2])):
+        found = explain(model, tokenizer, texts, "occlusion", target=named, gold=["positive", 0])
+        assert without_time(found) == without_time(
+            explain(model, tokenizer, texts, "occlusion", target=by_id, gold=[1, 0])
+        )
+    model.config.id2label = {0: "same", 1: "same", 2: "other"}
+    with pytest.raises(InputError, match=r"target\[0\] is 'same'"):
+        explain(model, tokenizer, texts, target="same")
+
+
+@pytest.mark.parametrize("wrong", ["Positive", True, False, np.bool_(True), 1.0, "1", b"positive", [], 3, -1])
+@pytest.mark.parametrize("name", ["target", "gold"])
+def test_f31_what_is_no_class_is_refused_with_the_classes(model, tokenizer, wrong, name):
+    model.config.id2label = {0: "negative", 1: "positive", 2: "neutral"}
+    with pytest.raises(InputError, match=rf"{name}\[1\] is .*id.*name.*0 \(negative\), 1 \(positive\), 2 \(neutral\)"):
+        explain(model, tokenizer, ["good", "bad"], **{name: [0, wrong]})
 
 
 def test_target_for_each_text(model, tokenizer):

@@ -3,7 +3,9 @@ import math
 
 import pytest
 
-from hf_vat.explanations import Explanation, explain
+from hf_vat.explanations import Explanation, explain, submodular_pick, word_importance
+from hf_vat.explanations.store import Store
+from hf_vat.report import attention_pairs, page, side_by_side
 
 
 def example(**changes):
@@ -53,6 +55,45 @@ def test_segments_hold_the_text_and_the_relative_scores():
     assert "".join(before + word for before, word, *_ in segments) == "a bad  film"
     assert [segment.strength for segment in segments] == pytest.approx([0.125, -1, 0.5])
     assert [segment.strength for segment in example(scores=[0.0] * 3).segments()] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_f34_scores_that_are_set_later_are_refused_wherever_they_come_out(score, tmp_path):
+    explanation = example()
+    explanation.scores[1] = score
+    outlets = {
+        "to_html": explanation.to_html,
+        "to_html(path)": lambda: explanation.to_html(tmp_path / "page.html"),
+        "notebook": explanation._repr_html_,
+        "to_terminal": explanation.to_terminal,
+        "print": lambda: str(explanation),
+        "side_by_side": lambda: side_by_side([example(), explanation], color=False),
+        "page": lambda: page("", {"a": [example()], "b": [explanation]}),
+        "to_dict": explanation.to_dict,
+        "tied": lambda: explanation.tied,
+        "attention_pairs": lambda: attention_pairs({"a": [explanation]}),
+        "word_importance": lambda: word_importance([explanation], "sum"),
+        "submodular_pick": lambda: submodular_pick([explanation], 1),
+    }
+    for name, outlet in outlets.items():
+        with pytest.raises(ValueError, match=f"The score of 'bad' is {score}"):
+            print(name, outlet())
+    assert not list(tmp_path.iterdir())
+    explanation.scores = [0.1, 0.2]
+    with pytest.raises(ValueError, match="3 words but 2 scores"):
+        explanation.to_html()
+
+
+def test_f34_a_store_takes_all_or_nothing(make_model, tokenizer, tmp_path):
+    run = {"model": "m", "method": "attention", "settings": {}}
+    store = Store(tmp_path / "stored.jsonl", make_model(), None, run)
+    store.append([example()])
+    before = (tmp_path / "stored.jsonl").read_bytes()
+    wrong = example()
+    wrong.scores[2] = math.nan
+    with pytest.raises(ValueError, match="The score of 'film' is nan"):
+        store.append([example(), wrong])
+    assert (tmp_path / "stored.jsonl").read_bytes() == before and store.finished == 1
 
 
 def test_tie_looks_at_words_that_the_model_saw():

@@ -54,6 +54,24 @@ THREE = [
 # From explanations
 
 
+def test_f35_the_mask_of_a_model_without_input_embeddings():
+    """As OnnxClassifier is one."""
+    tokenizer = train_word_tokenizer(["good film", "bad"])
+    encoder = WordEncoderConfig(vocab_size=len(tokenizer), encoder_type="cnn", embedding_size=4, hidden_size=6)
+    model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder)).eval()
+    expected = list(mask_importance(model, tokenizer, ["good film", "bad"]))
+
+    class Wrapped(torch.nn.Module):
+        config, device = model.config, model.device
+
+        def forward(self, **batch):
+            return model(**batch)
+
+    assert list(mask_importance(Wrapped(), tokenizer, ["good film", "bad"])) == expected
+    model.bfloat16()
+    assert len(mask_importance(model, tokenizer, ["good film", "bad"])) == 3
+
+
 @pytest.mark.parametrize(
     ("aggregate", "expected"),
     [

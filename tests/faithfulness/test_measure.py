@@ -6,9 +6,22 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_vat import compare_explainers, explain
+from hf_vat.data import load_paper_dataset
+from hf_vat.data.offline import rotten_tomatoes
+from hf_vat.data.papers import stratified_split
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
+from hf_vat.explanations import fit_l2x
+from hf_vat.faithfulness import ERASER_SHARES, Faithfulness, random_ranking
+from hf_vat.faithfulness.statistics import (
+    bootstrap_interval,
+    frequency_correlation,
+    paired_bootstrap,
+    paired_bootstrap_over_runs,
+)
 from hf_vat.models.words import split_words
+from hf_vat.report import word_cloud
+from hf_vat.reproduction.vat.representations import tsne
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0}
 FILM = "a very good film"
@@ -170,6 +183,37 @@ def test_names_are_in_the_result(stub, stub_tokenizer):
     assert (report["explainer"], report["scorer"], report["operator"]) == ("vat", "stub", "delete")
     named = Faithfulness(stub, stub_tokenizer, [FILM], [1], scorer_name="base").measure([FILM_SCORES], "vat")
     assert named.to_dict()["scorer"] == "base"
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
+def test_f35_seeds_are_whole_numbers_from_0(stub, stub_tokenizer, seed):
+    faithfulness = Faithfulness(stub, stub_tokenizer, [FILM, "bad"], [1, 0])
+    with pytest.raises(InputError, match=rf"seeds\[1\] is {seed!r}; it must be"):
+        faithfulness.random([0, seed])
+    values, counts = [0.5, 1.0, 0.25], [3, 2, 1]
+    for draw in (
+        lambda: explain(stub, stub_tokenizer, [FILM], "random", seed=seed),
+        lambda: fit_l2x(stub, stub_tokenizer, [FILM], seed=seed),
+        lambda: random_ranking([0, 1], seed, 0),
+        lambda: bootstrap_interval(values, seed=seed),
+        lambda: paired_bootstrap(values, counts, seed=seed),
+        lambda: paired_bootstrap_over_runs([values, counts], [counts, values], seed=seed),
+        lambda: frequency_correlation(counts, values, seed=seed),
+        lambda: word_cloud([("good", 1.0)], seed=seed),
+        lambda: stratified_split([0, 1], {"train": 1}, seed),
+        lambda: load_paper_dataset("trec", seed=seed),
+        lambda: rotten_tomatoes(1, 1, 1, seed=seed),
+        lambda: tsne([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], seed=seed),
+    ):
+        with pytest.raises(InputError, match=f"seed is {seed!r}"):
+            draw()
+    with pytest.raises(InputError, match=r"random_seeds is 1\.5; it must be a whole number, at least 1"):
+        compare_explainers(stub, stub_tokenizer, [FILM, "bad"], [1, 0], ["occlusion"], random_seeds=1.5)
+
+
+def test_f31_a_label_that_is_a_truth_value_is_refused(stub, stub_tokenizer):
+    with pytest.raises(InputError, match="Label True in row 0 is no class id"):
+        Faithfulness(stub, stub_tokenizer, [FILM], [True])
 
 
 def test_random_baseline_reports_mean_and_sd_over_seeds(stub, stub_tokenizer):

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_vat import (
+    EncoderForVATClassification,
+    EncoderVATConfig,
+    EncoderVMaskConfig,
+    EncoderWithVMask,
+    WordEncoderConfig,
+    explain,
+)
+from hf_vat.data import train_word_tokenizer
 from hf_vat.errors import InputError
-from hf_vat.faithfulness import OPERATORS, Operator, random_ranking, rank_words
+from hf_vat.faithfulness import OPERATORS, Faithfulness, Operator, random_ranking, rank_words
 from hf_vat.inference import absent
 from hf_vat.models.words import EncodedText, encode_words, split_words
 
@@ -96,6 +105,34 @@ def test_operators_take_their_tokens_from_the_tokenizer(tokenizer, stub_tokenize
     for name in ("delete", "mask"):
         with pytest.raises(InputError, match=f"operator='{name}' needs a token"):
             Operator.of(name, stub_tokenizer)
+
+
+@pytest.mark.parametrize("mask_type", [None, "vmask"])
+def test_f30_word_encoders_never_learn_the_mask_token_so_the_unknown_one_stands_for_words(mask_type):
+    tokenizer = train_word_tokenizer(["a good film", "bad"])
+    assert tokenizer.mask_token_id not in (None, tokenizer.unk_token_id)
+    encoder = WordEncoderConfig(vocab_size=len(tokenizer), encoder_type="cnn", embedding_size=4, hidden_size=6)
+    if mask_type:
+        model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder, mask_type=mask_type)).eval()
+    else:
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder)).eval()
+    assert Operator.of("mask", tokenizer, model).token_id == tokenizer.unk_token_id
+
+    asked = []
+    model.register_forward_pre_hook(
+        lambda module, args, kwargs: asked.extend(kwargs["input_ids"].tolist()), with_kwargs=True
+    )
+    explain(model, tokenizer, ["a good film"], "occlusion", operator="mask")
+    Faithfulness(model, tokenizer, ["a good film"], [0], ks=(1,), operator="mask").measure([[0, 1, 0]], "given")
+    ids, unknown = tokenizer("a good film")["input_ids"], tokenizer.unk_token_id
+    assert [ids[0], unknown, ids[2]] in asked
+    assert not any(tokenizer.mask_token_id in row for row in asked)
+    with pytest.raises(InputError, match=r'never learns its mask token; use baseline="unk"'):
+        explain(model, tokenizer, ["a good film"], "integrated_gradients", baseline="mask")
+
+
+def test_f30_other_models_keep_the_mask_token(make_model, tokenizer):
+    assert Operator.of("mask", tokenizer, make_model()).token_id == tokenizer.mask_token_id
 
 
 def test_rank_words_breaks_ties_by_position_and_takes_the_sign():

@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import (
+    AutoConfig,
     AutoModelForSequenceClassification,
     BertConfig,
     BertForSequenceClassification,
@@ -20,6 +21,7 @@ from transformers import (
     TrainingArguments,
     pipeline,
 )
+from transformers.pipelines.text_classification import ClassificationFunction
 
 from hf_vat.models import ExplainedTextClassificationPipeline
 
@@ -152,6 +154,91 @@ def test_what_cannot_be_used_is_named(make_pipeline, tokenizer):
             explain("good", top_k=top_k)
 
 
+def test_f31_the_result_of_a_class_by_name_or_id(make_pipeline):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    by_name = {result["label"]: result for result in explain("good film", top_k=None)}
+    for label, name in NAMES.items():
+        assert explain("good film", target=name) == explain("good film", target=label) == by_name[name]
+    assert explain(["good film", "bad"], target="neg")[0] == by_name["neg"]
+    made = pipeline(TASK, model=explain.model, tokenizer=explain.tokenizer, target="neg")
+    assert made("good film") == by_name["neg"] and made("good film", target="pos") == by_name["pos"]
+    assert made("good film", top_k=None) == explain("good film", top_k=None)
+    for wrong in ("Pos", True, 3, -1, 1.0):
+        with pytest.raises(ValueError, match=r"target is .*0 \(neg\), 1 \(neutral\), 2 \(pos\)"):
+            explain("good film", target=wrong)
+    with pytest.raises(ValueError, match="Both target and top_k"):
+        explain("good film", target="pos", top_k=1)
+
+
+def as_stock(results):
+    return [{name: result[name] for name in ("label", "score")} for result in results]
+
+
+@pytest.mark.parametrize("function", ["softmax", "sigmoid", "none", "NONE", *ClassificationFunction])
+def test_f32_function_to_apply_as_in_the_stock_pipeline(make_pipeline, function):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    stock = pipeline("text-classification", model=explain.model, tokenizer=explain.tokenizer)
+    for result, expected in zip(
+        as_stock(explain("good film", function_to_apply=function, top_k=None)),
+        stock("good film", function_to_apply=function, top_k=None),
+        strict=True,
+    ):
+        assert result == {"label": expected["label"], "score": pytest.approx(expected["score"], abs=1e-6)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"truncation": True},
+        {"truncation": "longest_first", "padding": True},
+        {"padding": "max_length", "max_length": 32},
+        {"max_length": 512, "truncation": True},
+        {"return_all_scores": False},
+        {"padding": "longest", "batch_size": 2},
+    ],
+)
+def test_f32_what_the_stock_pipeline_is_often_given(make_pipeline, given):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    expected = explain(TEXTS)
+    made = pipeline(TASK, model=explain.model, tokenizer=explain.tokenizer, **given)
+    for results in (explain(TEXTS, **given), made(TEXTS)):
+        for result, wanted in zip(results, expected, strict=True):
+            assert words_of(result) == words_of(wanted) and numbers(result) == pytest.approx(numbers(wanted), abs=1e-6)
+
+
+def test_f32_all_scores_and_a_length(make_pipeline):
+    explain = make_pipeline(num_labels=3, id2label=NAMES)
+    assert explain("good film", return_all_scores=True) == explain("good film", top_k=None)
+    assert explain("good film", return_all_scores=True, top_k=1) == explain("good film", top_k=1)
+    cut = explain("good film and bad", max_length=4)
+    assert [word["seen"] for word in cut["words"]] == [True, True, False, False]
+    assert cut["score"] == pytest.approx(explain("good film")["score"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"truncation": False}, "truncation is False; a text that is too long is always cut"),
+        ({"truncation": "sometimes"}, "truncation is 'sometimes'"),
+        ({"padding": 3}, "padding is 3"),
+        ({"max_length": 2}, "max_length is 2; give a whole number of tokens, at least 3"),
+        ({"max_length": True}, "max_length is True"),
+        ({"top_k": True}, "top_k is True"),
+        ({"function_to_apply": "tanh"}, "function_to_apply is 'tanh'; choose one of softmax, sigmoid, none"),
+        (
+            {"add_special_tokens": False, "stride": 3},
+            "add_special_tokens, stride cannot be given.*it takes top_k, target",
+        ),
+    ],
+)
+def test_f32_the_rest_is_refused_with_a_sentence(make_pipeline, given, message):
+    explain = make_pipeline()
+    with pytest.raises(ValueError, match=message):
+        explain("good film", **given)
+    with pytest.raises(ValueError, match=message):
+        pipeline(TASK, model=explain.model, tokenizer=explain.tokenizer, **given)
+
+
 def test_models_without_token_importance_are_refused(make_pipeline, tokenizer):
     with pytest.raises(ValueError, match=r'BertForVATClassification.*pooling="attention".*occlusion'):
         make_pipeline("base")("good film")
@@ -260,6 +347,26 @@ print(json.dumps([results, stock(texts)]))
             assert result["label"] == expected["label"] and words_of(result) == words_of(expected)
             assert numbers(result) == pytest.approx(numbers(expected), abs=1e-6)
         assert from_stock == {"label": expected["label"], "score": pytest.approx(expected["score"], abs=1e-6)}
+
+
+@pytest.mark.parametrize("save", ["model", "pipeline"])
+def test_f32_the_installed_package_asks_for_no_remote_code(make_pipeline, tmp_path, save):
+    explain = make_pipeline()
+    if save == "pipeline":
+        explain.save_pretrained(tmp_path)
+    else:
+        explain.model.save_pretrained(tmp_path)
+        explain.tokenizer.save_pretrained(tmp_path)
+    expected = explain("good film")
+    for trust in (None, False, True):
+        found = pipeline(TASK, model=str(tmp_path), trust_remote_code=trust)
+        assert type(found) is ExplainedTextClassificationPipeline and found("good film") == expected
+    again = tmp_path / "again"
+    found.save_pretrained(again)
+    saved = [json.loads((folder / "config.json").read_text())["custom_pipelines"] for folder in (tmp_path, again)]
+    assert set(saved[0]) == set(saved[1]) == {TASK}
+    config = AutoConfig.from_pretrained(tmp_path)
+    assert config.to_dict()["custom_pipelines"] == copy.deepcopy(config).custom_pipelines == saved[0]
 
 
 def test_c75_installed_package_finds_the_pipeline_of_a_folder(make_pipeline, tmp_path):

@@ -39,7 +39,7 @@ NASTY = [
     "$5 €3,50 ₹100 5% £",
     "∀x∈ℝ: x²≥0 ⇒ √(x²)=|x| ∑ᵢ 𝒳",
     "<b class='x'>&amp;&nbsp;</b><br/>",
-    TYPED_SPECIAL := "[CLS] good [MASK] </s> <s> [SEP]",
+    "[CLS] good [MASK] </s> <s> [SEP]",
     "ﬁne ＦＵＬＬ ｗｉｄｔｈ ㎏ ﷺ İstanbul STRASSE straße",
     "Москва́ кириллица",
     "한국어 영화 \u1112\u1161\u11ab",
@@ -196,11 +196,7 @@ def check(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", NASTY)
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_c64_each_tokenizer_with_each_text(name, text):
-    if (name, text) == ("byt5", TYPED_SPECIAL):
-        with pytest.raises(ValueError, match="ByT5Tokenizer"):
-            check(name, text)
-    else:
-        check(name, text)
+    check(name, text)
 
 
 @pytest.mark.parametrize("name", ["roberta", "deberta_v3"])
@@ -297,14 +293,47 @@ def test_c65_without_offsets_the_same_words_already_split():
     assert encoded.token_words == [(), (0,), (0,), (1,), (1,), (2,), (2,), ()]
 
 
-def test_c65_tokenizer_without_offsets_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"Syllables .*'the film𐐀映画'.* fast tokenizer"):
-        encode_words(Syllables(), ["the film𐐀映画"], 32)
+def test_f29_tokens_that_no_word_has_alone_belong_to_the_words_around_them():
+    """ "film𐐀" ends a pair of characters where "film" alone would, so the pieces of the two runs differ from those of the words."""
+    tokenizer = Syllables()
+    [encoded] = encode_words(tokenizer, ["the film𐐀映画"], 32)
+    assert encoded.input_ids == tokenizer("the film𐐀映画")["input_ids"]
+    assert [word.text for word in encoded.words] == ["the", "film𐐀", "映", "画"]
+    pieces = tokenizer.convert_ids_to_tokens(encoded.input_ids)
+    assert pieces == ["[CLS]", "th", "e", "fi", "lm", "𐐀映", "画", "[SEP]"]
+    assert encoded.token_words == [(), (0,), (0,), (1,), (1,), (1, 2), (3,), ()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "owners"),
+    [
+        ("good [SEP] film", [(0,), (0,), (1, 2, 3), (4,), (4,)]),
+        ("[CLS][CLS] good", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5), (6,), (6,)]),
+        ("good[SEP]", [(0,), (0,), (1, 2, 3)]),
+        ("[SEP]", [(0, 1, 2)]),
+    ],
+)
+def test_f29_special_tokens_typed_into_a_text_without_offsets(typed, owners):
+    tokenizer = Syllables()
+    [before, encoded, after] = encode_words(tokenizer, ["a film", typed, "very"], NO_LIMIT)
+    assert encoded.input_ids == tokenizer(typed)["input_ids"]
+    assert encoded.token_words == [(), *owners, ()]
+    assert before.token_words[1:-1] == [(0,), (1,), (1,)] and after.token_words[1:-1] == [(0,), (0,)]
+    assert sum(encoded.word_scores([1.0] * len(encoded.input_ids))) == pytest.approx(len(owners))
+
+
+@given(text=st.lists(st.sampled_from([*"ab .𐐀映", "[SEP]", "[CLS]", "</s>"]), max_size=12).map("".join))
+@settings(deadline=None)
+def test_f29_no_text_is_refused(text):
+    for tokenizer in (Syllables(), TOKENIZERS["byt5"]):
+        [encoded] = encode_words(tokenizer, [text], NO_LIMIT)
+        assert encoded.input_ids == tokenizer(text)["input_ids"]
+        for positions in encoded.token_words:
+            assert all(0 <= position < len(encoded.words) for position in positions)
 
 
 def test_c65_special_tokens_in_the_text():
-    with pytest.raises(ValueError, match=r"ByT5Tokenizer .*'good</s>'.* fast tokenizer"):
-        encode_words(TOKENIZERS["byt5"], ["good</s>"], 32)
-    for name in ("roberta", "deberta_v3"):
+    for name in ("byt5", "roberta", "deberta_v3"):
         [encoded] = encode_words(TOKENIZERS[name], ["good</s>"], 32)
-        assert encoded.special == [True] + [False] * (len(encoded.special) - 2) + [True] and all(encoded.seen)
+        content = encoded.special[1:-1] if name != "byt5" else encoded.special[:-1]
+        assert not any(content) and encoded.special[-1] and all(encoded.seen)

@@ -2,12 +2,13 @@
 
 import importlib.util
 import unicodedata
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
@@ -23,6 +24,7 @@ from transformers import (
     XLNetConfig,
 )
 
+import hf_vat.models.words as words_module
 from hf_vat import BertVATConfig
 from hf_vat.models.words import EncodedText, Word, encode_words, maximum_length, split_words
 
@@ -95,12 +97,10 @@ def test_an_emoji_is_one_word_with_all_its_code_points(text, words):
     ("text", "words"),
     [
         ("caf\u00e9 cafe\u0301", ["caf\u00e9", "cafe\u0301"]),  # composed and decomposed, as typed
-        ("映画はとても良い", ["映", "画", "はとても", "良", "い"]),
         ("カタカナー 人々", ["カタカナー", "人", "々"]),
         ("不x不-x", ["不", "x", "不", "-", "x"]),
         ("葛\U000e0100飾", ["葛\U000e0100", "飾"]),  # a variant of an ideograph stays with it
         ("한국어 영화", ["한국어", "영화"]),
-        ("ภาพยนตร์ดีมาก", ["ภาพยนตร์ดีมาก"]),  # Thai has no spaces: a phrase is one word
         ("हिन्दी फ़िल्म", ["हिन्दी", "फ़िल्म"]),
         ("צה״ל שלום", ["צה", "״", "ל", "שלום"]),
         ("كتابٌ جميل،", ["كتابٌ", "جميل", "،"]),
@@ -110,6 +110,91 @@ def test_an_emoji_is_one_word_with_all_its_code_points(text, words):
 )
 def test_words_in_other_scripts(text, words):
     assert words_of(text) == words
+
+
+@pytest.fixture
+def without_icu(monkeypatch):
+    monkeypatch.setattr(words_module, "WordBreaker", None)
+    words_module._warn_unspaced.cache_clear()
+    yield
+    words_module._warn_unspaced.cache_clear()
+
+
+@pytest.fixture
+def icu():
+    return pytest.importorskip("icu4py.breakers")
+
+
+# Segmented by hand, as dictionaries and textbooks have the words.
+UNSPACED = {
+    "thai": "ภาพยนตร์ เรื่อง นี้ สนุก มาก",
+    "lao": "ຮູບເງົາ ນີ້ ດີ ຫຼາຍ",
+    "khmer": "ភាពយន្ត នេះ ល្អ ណាស់",
+    "burmese": "ဒီ ရုပ်ရှင် က ကောင်း တယ်",
+    "japanese": "映画 は とても 良い",
+    "kana": "これ は とても おもしろい コーヒー です",
+}
+
+
+@pytest.mark.parametrize("script", UNSPACED)
+def test_f26_words_of_scripts_without_spaces(script, icu):
+    expected = UNSPACED[script].split()
+    assert words_of("".join(expected)) == expected
+    mixed = f"It's {expected[0]}{expected[1]}5 stars, {''.join(expected)}!"
+    assert words_of(mixed) == ["It's", *expected[:2], "5", "stars", ",", *expected, "!"]
+
+
+def test_f26_what_stands_beside_a_run_keeps_its_rule(icu):
+    assert words_of("มี๓.๕คน Sonyสนุก-มาก") == ["มี", "๓.๕", "คน", "Sony", "สนุก", "-", "มาก"]
+    assert words_of("这部电影很好看") == list("这部电影很好看")  # Chinese: no kana beside it
+    assert words_of("¯\\_(ツ)_/¯") == ["¯", "\\", "_", "(", "ツ", ")", "_", "/", "¯"]
+    assert split_words("𠮷野家に行く😀")[-1] == Word("😀", 6, 7)  # code points, not UTF-16 units
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("映画はとても良い", ["映", "画", "はとても", "良", "い"]),
+        ("ภาพยนตร์ดีมาก very-much", ["ภาพยนตร์ดีมาก", "very-much"]),
+    ],
+)
+def test_f26_without_icu_a_run_is_one_word_and_that_is_said_once(text, words, without_icu):
+    tokenizer = accented_bert()
+    with pytest.warns(UserWarning, match=r"without spaces.*pip install icu4py.*list of its words") as caught:
+        for texts in (["good film"], [text, text], [text]):
+            encode_words(tokenizer, texts, NO_LIMIT)
+    assert len(caught) == 1
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize("given", ["这部电影很好看", "한국어 영화", "¯\\_(ツ)_/¯", ["ภาพยนตร์", "ดีมาก"], "हिन्दी", ""])
+def test_f26_other_texts_and_texts_that_are_split_give_no_warning(given, without_icu):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode_words(accented_bert(), [given], NO_LIMIT)
+
+
+@given(ANY_TEXT | st.text(st.sampled_from("ไทยดีမြန်ខ្មែລາວかなカナー映画んは\u3099\u200c\u200dｱﾌﾟ a5.-'々")))
+@settings(deadline=None)
+def test_f26_only_runs_of_these_scripts_are_split_otherwise(text):
+    """Beside the text's own spaces the words are those without ICU, but where a run was cut out."""
+    pytest.importorskip("icu4py")
+    runs = list(words_module._unspaced_runs(text))
+    found = split_words(text)
+    plain = words_module._words_between(text, 0, len(text))
+    if not runs:
+        assert found == plain
+    inside = {index for run in runs for index in range(*run.span())}
+    assert [word for word in found if inside.isdisjoint(range(word.start, word.end))] == [
+        word
+        for start, end in pairwise([0, *(bound for run in runs for bound in run.span()), len(text)])
+        for word in words_module._words_between(text, start, end)
+        if inside.isdisjoint(range(word.start, word.end))
+    ]
+    for run in runs:
+        pieces = [word for word in found if run.start() <= word.start < run.end()]
+        assert "".join(word.text for word in pieces) == run.group()
+        assert all(unicodedata.category(word.text[0])[0] == "L" for word in pieces)  # no mark is cut off its letter
 
 
 @pytest.mark.parametrize("gap", [*" \t\n\r\u00a0\u2028\u3000", "\u200b", "\ufeff", "\u00ad", "\u200e", "\0", "\ue000"])
@@ -159,6 +244,7 @@ def test_spans_give_the_words_in_order_and_leave_nothing_visible_out(text):
 @given(ANY_TEXT)
 @settings(deadline=None)
 def test_a_space_between_words_changes_no_word(text):
+    assume(not any(words_module._unspaced_runs(text)))  # ICU's words depend on those beside them
     words = words_of(text)
     assert words_of(" ".join(words)) == words
     assert all(words_of(word) == [word] for word in words)
@@ -482,6 +568,29 @@ def test_c47_a_word_cut_in_the_middle_is_seen(max_length, truncated):
     [encoded] = encode_words(accented_bert(), ["good unbelievable film"], max_length)
     assert encoded.truncated == truncated
     assert encoded.seen == [True] * (3 - truncated) + [False] * truncated
+
+
+class CountedWords(list):
+    """Counts how many words are taken out of it."""
+
+    taken = 0
+
+    def __iter__(self):
+        for word in super().__iter__():
+            CountedWords.taken += 1
+            yield word
+
+
+def test_f27_work_grows_with_the_text_and_not_with_its_square(monkeypatch):
+    split = words_module.split_words
+    monkeypatch.setattr(words_module, "split_words", lambda text: CountedWords(split(text)))
+    work = []
+    for length in (500, 2000):
+        CountedWords.taken = 0
+        [encoded] = encode_words(accented_bert(), ["good film " * (length // 2)], 32)
+        assert encoded.truncated == length - 30
+        work.append(CountedWords.taken)
+    assert work[1] <= 4 * work[0]
 
 
 def test_words_cut_off_at_the_beginning_are_counted():

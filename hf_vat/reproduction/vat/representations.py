@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import InputError, import_extra
+from ...inference import whole_number
 
 _NEIGHBOURS = 10
 
@@ -69,7 +70,7 @@ def tsne(vectors, seed: int = 0, perplexity: float = 30) -> np.ndarray:
 
     Args:
         vectors: one vector for each text, shape [N, H], N of at least 3 and H of at least 2.
-        seed: of the generator.
+        seed: of the generator, from 0 to 2**32 - 1.
         perplexity: about how many neighbours each text keeps; lowered to (N - 1) / 3 for fewer texts.
 
     Raises:
@@ -83,6 +84,7 @@ def tsne(vectors, seed: int = 0, perplexity: float = 30) -> np.ndarray:
             f"The {len(vectors)} vectors of {vectors.shape[1]} numbers do not span a plane; give at least two numbers "
             "each, and vectors that differ."
         )
+    seed = whole_number("seed", seed, 0, 2**32 - 1)
     if not perplexity > 0:
         raise InputError(f"perplexity is {perplexity}; give a number above 0, such as 30.")
     method = import_extra("sklearn.manifold").TSNE(

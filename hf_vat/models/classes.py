@@ -1,0 +1,27 @@
+"""Classes as users give them: by id or by name."""
+
+import operator
+from collections.abc import Sequence
+
+
+def class_id(label, names: Sequence[str]) -> int:
+    """The id of a class that is given by id (a Python or NumPy integer) or by name.
+
+    Args:
+        names: the classes in the order of their ids.
+
+    Raises:
+        ValueError: if it is neither, listing the classes. True and False are no ids.
+    """
+    names = list(names)
+    given = names.index(label) if isinstance(label, str) and names.count(label) == 1 else label
+    try:
+        given = operator.index(None if isinstance(given, bool) else given)
+    except TypeError:
+        given = -1
+    if not 0 <= given < len(names):
+        classes = ", ".join(f"{number} ({name})" for number, name in enumerate(names))
+        raise ValueError(
+            f"is {label!r}; give a class by its id, an integer, or by its name. The classes of the model are {classes}."
+        )
+    return given
