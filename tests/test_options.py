@@ -45,10 +45,10 @@ ALWAYS = {
         "compressor_learning_rate",
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
-    | {"ddp_find_unused_parameters"},
+    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "warmup_steps"},
     "explain": DATA
     | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
-    | {"csv", "parquet"},
+    | {"csv", "parquet", "target"},
     "words": DATA | {"model", "method", "split", "min_count", "top", "output_dir"},
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}

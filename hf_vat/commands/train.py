@@ -3,8 +3,8 @@
     hf-vat train --dataset_name SetFit/sst2 --output_dir runs/sst2-vat
     torchrun --nproc_per_node 2 -m hf_vat.commands train --train_file train.csv --test_file test.csv --output_dir runs/mine
 
-It begins with the compressor on the pretrained encoder, which gave better explanations than a joint start
-(docs/schedules.md, docs/heads); `--start joint --start_epochs 2` has one. `--bottleneck none` trains BERT-ATT, with `--pooling first`
+Phases, β and rates are by default those of the encoder's recipe, chosen on validation data (docs/schedules.md, docs/heads): a
+pretrained encoder begins with the compressor; `--start joint --start_epochs 2` has one. `--bottleneck none` trains BERT-ATT, with `--pooling first`
 BERT-base. After an interruption `--resume_from_checkpoint last` goes on where the run stopped.
 
 `--mask_type vmask` trains a mask on the words, on a plain encoder, on a word encoder, or as in the paper on a classifier
