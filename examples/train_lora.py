@@ -15,8 +15,8 @@ from transformers import AutoConfig, DataCollatorWithPadding, set_seed
 from hf_vat.cli import parse_arguments, run
 from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import import_extra
-from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, modules_to_save
-from hf_vat.training.run import accuracy, load_model
+from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, modules_to_save, show_epochs
+from hf_vat.training.run import accuracy_and_macro_f1, load_model
 
 
 @dataclass
@@ -55,14 +55,15 @@ def main():
         encoded["train"],
         encoded.get("validation"),
         processing_class=tokenizer,
-        compute_metrics=accuracy,
+        compute_metrics=accuracy_and_macro_f1,
     )
     trainable, every = trainer.model.get_nb_trainable_parameters()
     print(f"{trainable:,} of {every:,} weights are trained")
+    show_epochs(trainer)
     trainer.train(args.resume_from_checkpoint)
     trainer.save_model()
     if "test" in encoded:
-        print(f"test accuracy {trainer.evaluate(encoded['test'], metric_key_prefix='test')['test_accuracy']:.3f}")
+        trainer.evaluate(encoded["test"], metric_key_prefix="test")  # prints the accuracy
     if args.push_to_hub:
         trainer.push_to_hub()
     for part in (trainer.model.merge_and_unload(), tokenizer):
