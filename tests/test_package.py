@@ -223,6 +223,7 @@ def test_wheel_metadata(wheel):
         "explain",
         "viz",
         "excel",
+        "words",
         "demo",
         "lora",
         "onnx",

@@ -51,7 +51,7 @@ def write_predictions(
             if rows:
                 rows.writerows([*row, _readable(one)] for row, one in zip(cells, some, strict=True))
             if parquet:
-                lists = [(one.words, one.scores) for one in some]
+                lists = [(one.words, one.check_scores()) for one in some]
                 columns = zip(*([*row, *both] for row, both in zip(cells, lists, strict=True)), strict=True)
                 arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
                 parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
@@ -82,6 +82,6 @@ def _cells(explanation) -> list:
 
 
 def _readable(explanation) -> str:
-    words = zip(explanation.words, explanation.scores, explanation.seen, strict=True)
+    words = zip(explanation.words, explanation.check_scores(), explanation.seen, strict=True)
     ranked = sorted((row for row in words if row[2]), key=lambda row: -row[1])
     return "; ".join(f"{word} {score:.3g}" for word, score, _ in ranked)

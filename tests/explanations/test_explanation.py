@@ -5,7 +5,7 @@ import pytest
 
 from hf_vat.explanations import Explanation, explain, submodular_pick, word_importance
 from hf_vat.explanations.store import Store
-from hf_vat.report import attention_pairs, page, side_by_side
+from hf_vat.report import attention_pairs, page, side_by_side, write_predictions
 
 
 def example(**changes):
@@ -72,6 +72,8 @@ def test_f34_scores_that_are_set_later_are_refused_wherever_they_come_out(score,
         "to_dict": explanation.to_dict,
         "tied": lambda: explanation.tied,
         "attention_pairs": lambda: attention_pairs({"a": [explanation]}),
+        "csv": lambda: write_predictions([explanation], explanation.label_names, csv_path=tmp_path / "table.csv"),
+        "parquet": lambda: write_predictions([explanation], ["a", "b"], parquet_path=tmp_path / "table.parquet"),
         "word_importance": lambda: word_importance([explanation], "sum"),
         "submodular_pick": lambda: submodular_pick([explanation], 1),
     }
