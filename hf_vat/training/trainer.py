@@ -31,7 +31,8 @@ STATE_NAME = "vat_state.json"
 
 # What each measure is a mean over: texts with a label, all texts, or the tokens that a word mask lies on.
 _MEANS = {
-    **dict.fromkeys(("cross_entropy", "compression", "mask_compression"), "labelled"),
+    "cross_entropy": "class_weights",  # 1 for each text with a label, unless classes have other weights
+    **dict.fromkeys(("compression", "mask_compression"), "labelled"),
     "attention_entropy": "texts",
     **dict.fromkeys(("mask_mean", "mask_open", "mask_sd"), "mask_tokens"),
 }
@@ -388,8 +389,18 @@ class VATTrainer(PushingTrainer):
     def _measure_texts(self, inputs: dict, outputs) -> dict[str, torch.Tensor]:
         """What was measured of each text of a batch, float32 [B] by name; sums over tokens for the word mask."""
         labelled = inputs["labels"] != -100
-        texts = {"texts": torch.ones_like(labelled), "labelled": labelled, "cross_entropy": outputs.cross_entropy}
-        texts |= {"compression": outputs.compression, "mask_compression": outputs.mask_compression}
+        weights, cross_entropy = labelled.float(), outputs.cross_entropy
+        if self._class_weights is not None:
+            weights = self._class_weights[inputs["labels"].clamp(min=0)] * labelled
+            cross_entropy = cross_entropy * (
+                weights.sum() / labelled.sum().clamp(min=1)
+            )  # not over the batch's weights
+        texts = {"texts": torch.ones_like(labelled), "labelled": labelled, "class_weights": weights}
+        texts |= {
+            "cross_entropy": cross_entropy,
+            "compression": outputs.compression,
+            "mask_compression": outputs.mask_compression,
+        }
         if outputs.token_importance is not None:
             texts["attention_entropy"] = normalised_entropy(outputs.token_importance.detach())
         if outputs.token_mask is not None:
@@ -407,7 +418,7 @@ class VATTrainer(PushingTrainer):
         sums = {name: values.sum() for name, values in texts.items()}
         for name, over in _MEANS.items():
             if name in sums and over != "mask_tokens":
-                self._trained[name] += sums[name] / sums[over].clamp(min=1) * weight
+                self._trained[name] += sums[name] / sums[over].clamp(min=1e-12) * weight
             elif name in sums:
                 self._trained[name] += sums[name]
         self._trained["weight"] += weight
@@ -467,7 +478,10 @@ class VATTrainer(PushingTrainer):
         output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
         if self._evaluated:
             means = self._evaluation_means()
-            output.metrics.pop(f"{metric_key_prefix}_loss", None)  # of batches, and 0 where no text has a label
+            if type(self).compute_loss is VATTrainer.compute_loss:
+                output.metrics.pop(f"{metric_key_prefix}_loss", None)  # of batches, and 0 where no text has a label
+            else:
+                means.pop("loss", None)  # a subclass has added to it
             output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in means.items()})
             if "mask_mean" in means:
                 self._warn_of_collapse(means["mask_mean"], means["mask_sd"], metric_key_prefix)

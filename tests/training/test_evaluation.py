@@ -116,6 +116,21 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
         assert first["9 4"][f"eval_{name}"] == pytest.approx(value, abs=1e-6), name
 
 
+def test_f12_class_weights_do_not_depend_on_the_batch(tmp_path, tokenizer, make_dataset):
+    rows, weights, found = labelled(make_dataset(7)), [0.1, 0.4], []
+    for batch in (1, 3, 7):
+        args = VATTrainingArguments(
+            str(tmp_path), per_device_eval_batch_size=batch, class_weights=weights, use_cpu=True, report_to="none"
+        )
+        trainer = VATTrainer(make_model(tokenizer), args, DataCollatorWithPadding(tokenizer))
+        metrics = trainer.evaluate(rows)
+        found.append([metrics["eval_loss"], metrics["eval_cross_entropy"]])
+    logits, labels = torch.tensor(trainer.predict(rows).predictions), torch.tensor(rows["label"][:])
+    expected = torch.nn.functional.cross_entropy(logits, labels, weight=torch.tensor(weights)).item()
+    for loss, cross_entropy in found:
+        assert cross_entropy == pytest.approx(expected, abs=1e-6) and loss == pytest.approx(found[0][0], abs=1e-6)
+
+
 def test_f02_without_a_label_nothing_is_measured_that_needs_one(tmp_path, tokenizer, make_dataset):
     rows = make_dataset(3).map(lambda row: {"label": -100})
     args = VATTrainingArguments(str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True)
