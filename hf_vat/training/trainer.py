@@ -375,7 +375,9 @@ class VATTrainer(PushingTrainer):
         self.model.update_betas()
         with self._loss_settings():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
-        if model.training:
+        if model.training and not self.is_in_train:
+            pass  # called by someone who looks at a batch
+        elif model.training:
             self._watch(loss, outputs)
             # As the Trainer averages the loss: over micro-batches, then over steps.
             self._collect(self._measure_texts(inputs, outputs), 1 / self.current_gradient_accumulation_steps)
