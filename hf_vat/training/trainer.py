@@ -71,6 +71,11 @@ class VATTrainer(PushingTrainer):
     With phases the patience of an [`~transformers.EarlyStoppingCallback`], or of `early_stopping_patience`, counts rounds: one
     compressor and one learner phase, the first round with the start phase. Training stops after so many rounds in which no
     evaluation was better than all before; so everything is trained before it can stop.
+    After `train()`, also after an exception, the model is as one that was just loaded: in no phase, nothing closed, in eval
+    mode; which head predicts stays. Class weights and label smoothing are the run's and never the model's. The model may be
+    one that PEFT has put an adapter on, see [`modules_to_save`]; without a bottleneck all else is to the bit the stock
+    Trainer's. A subclass may add to what `super().compute_loss(...)` returns, but not replace it. An optimizer that is given
+    with a learning rate of its own, by `optimizers` or `optimizer_cls_and_kwargs`, keeps that for all parameters.
     A second call of `train()` starts again with a fresh optimizer. Ctrl-C finishes the step, saves a checkpoint and
     raises `KeyboardInterrupt`.
 
@@ -80,8 +85,8 @@ class VATTrainer(PushingTrainer):
     leaves no steps to the last epochs. Labels are checked while they are read. Evaluation sets cannot be streams.
 
     Raises:
-        InputError: if the model is not a VAT classifier, a label lies outside the model's classes, or a setting
-            cannot be combined with phases or with the model's mask.
+        InputError: if the model is not a VAT classifier, an adapter leaves new layers at random, a label lies outside the
+            model's classes, or a setting cannot be combined with phases or with the model's mask.
         FloatingPointError: in training, if the loss is not finite, naming step, phase and component; at the next record of
             the log, evaluation, checkpoint or end of an epoch, so nothing that follows from such a step is saved.
     """
@@ -375,12 +380,11 @@ class VATTrainer(PushingTrainer):
         self.model.update_betas()
         with self._loss_settings():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
-        if model.training and not self.is_in_train:
-            pass  # called by someone who looks at a batch
-        elif model.training:
-            self._watch(loss, outputs)
-            # As the Trainer averages the loss: over micro-batches, then over steps.
-            self._collect(self._measure_texts(inputs, outputs), 1 / self.current_gradient_accumulation_steps)
+        if model.training:
+            if self.is_in_train:  # and not someone who looks at a batch
+                self._watch(loss, outputs)
+                # As the Trainer averages the loss: over micro-batches, then over steps.
+                self._collect(self._measure_texts(inputs, outputs), 1 / self.current_gradient_accumulation_steps)
         elif "labels" in inputs:
             texts = self._measure_texts(inputs, outputs)
             # Without the texts that only fill up the last batch, so that each counts once on any number of processes.
