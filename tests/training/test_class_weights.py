@@ -25,7 +25,8 @@ class Weighted(Trainer):
 
 
 def test_f08_weights_are_those_of_the_documented_override_to_the_bit(make_trainer, make_model, make_dataset):
-    ours = make_trainer("att", class_weights=WEIGHTS, compressor_learning_rate=1e-3, num_train_epochs=2)
+    same = {"compressor_learning_rate": 1e-3, "lr_scheduler_type": "linear", "warmup_steps": 0, "num_train_epochs": 2}
+    ours = make_trainer("att", class_weights=WEIGHTS, **same)
     args = {"num_train_epochs": 2, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "use_cpu": True}
     stock = Weighted(
         make_model("att"),
@@ -38,7 +39,7 @@ def test_f08_weights_are_those_of_the_documented_override_to_the_bit(make_traine
         trainer.train()
     for (name, expected), actual in zip(stock.model.named_parameters(), ours.model.parameters(), strict=True):
         assert torch.equal(expected, actual), name
-    plain = make_trainer("att", compressor_learning_rate=1e-3, num_train_epochs=2)
+    plain = make_trainer("att", **same)
     torch.manual_seed(0)
     plain.train()
     assert not torch.equal(plain.model.learner_head.out_proj.weight, ours.model.learner_head.out_proj.weight)

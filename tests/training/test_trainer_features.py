@@ -249,6 +249,7 @@ def trainer_of(cls, folder, settings: dict, **arguments):
     settings = {
         **{"num_train_epochs": 2, "per_device_train_batch_size": 3, "learning_rate": 1e-2, "use_cpu": True},
         **{"report_to": "none", "disable_tqdm": True, "save_strategy": "no", "logging_steps": 1},
+        **{"lr_scheduler_type": "linear", "warmup_steps": 0},
     } | settings
     if cls is VATTrainer:
         settings = {"compressor_learning_rate": settings["learning_rate"]} | settings
