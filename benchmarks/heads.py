@@ -200,7 +200,10 @@ def to_means(by_dataset: dict[str, dict[str, list[dict]]], encoder: str) -> Tabl
 
 def bold(name: str, encoder: str) -> str:
     """The name, in bold for the recipe in use."""
-    return f"**{name}**" if RECIPES[encoder].get(name) == ENCODERS[encoder].recipe else name
+    used, recipe = ENCODERS[encoder].recipe, RECIPES[encoder].get(name)
+    if recipe is not None and not recipe.start_epochs:
+        recipe = replace(recipe, start=used.start)  # without epochs it does not matter
+    return f"**{name}**" if recipe == used else name
 
 
 def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: int) -> Table:

@@ -45,7 +45,7 @@ def write_vat(
         "ATT is iteration 0 of its run, as in the paper's table 6, or without a start iteration 1. ATT (matched) is the same run "
         "trained on, with as many updates of the encoder as VAT; it is not in the paper. Of base, ATT (matched) and VAT that "
         "iteration after the start is taken which is best on validation data.",
-        "How VAT was trained, chosen on validation data among the recipes of [docs/heads](../heads), while there was one "
+        "How VAT was trained, chosen on validation data among the recipes of docs/schedules.md and docs/heads, while there was one "
         f"recipe of ATT: {'; '.join(f'`{name}`: {_describe(encoder)}' for name, encoder in used.items())}.",
     ]
     dataset, encoder = results.settings()[0]
