@@ -37,6 +37,9 @@ class VATSettings(PreTrainedConfig):
             The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
             z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
             predicts through μ(R) and the head on z.
+        head_layers (`int`, *optional*, defaults to 2):
+            Layers of a head: 2, with a tanh between, or 1, a linear layer (VMASK's code for its CNN and LSTM). Dropout
+            comes before the last.
         predict_from (`str`, *optional*, defaults to `"learner"`):
             The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
             records here the head that was trained last, as the other one is out of date.
@@ -64,6 +67,7 @@ class VATSettings(PreTrainedConfig):
     attention_size: int | None = None
     latent_size: int | None = None
     heads: Literal["separate", "shared", "shared_mean"] = "separate"
+    head_layers: Literal[1, 2] = 2
     predict_from: Literal["learner", "compressor"] = "learner"
     beta: float | int = 0.1
     kl_reduction: Literal["mean", "sum"] = "mean"

@@ -30,10 +30,12 @@ class VMaskSettings(VATSettings):
             Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
         mask_beta (`float`, *optional*, defaults to 1.0):
             Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
-            1.0 down to 0.01.
+            1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
         mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
             Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
-            a text by its length). The code takes the mean over a batch, padding included.
+            a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
+            padding included (the code): then it depends on how much is padded, and the scores of padding are trained
+            too.
         mask_normalization (`str`, *optional*, defaults to `"softmax"`):
             How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
         mask_k (`int`, *optional*, defaults to 10):
@@ -59,7 +61,7 @@ class VMaskSettings(VATSettings):
     mask_sample: Literal["soft", "hard_st"] = "soft"
     mask_temperature: float | int = 1.0
     mask_beta: float | int = 1.0
-    mask_reduction: Literal["token_mean", "sum"] = "token_mean"
+    mask_reduction: Literal["token_mean", "sum", "position_mean"] = "token_mean"
     mask_normalization: Literal["softmax", "sigmoid", "concrete_topk"] = "softmax"
     mask_k: int = 10
     mask_site: Literal["word", "embedding_output"] = "word"

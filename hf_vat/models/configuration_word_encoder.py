@@ -36,7 +36,9 @@ class WordEncoderConfig(PreTrainedConfig):
         kernel_sizes (`list[int]`, *optional*, defaults to `(3, 4, 5)`):
             Kernel widths of the CNN, in words.
         dropout (`float`, *optional*, defaults to 0.5):
-            Dropout on the embeddings and between the layers of the LSTM.
+            Dropout between the layers of the LSTM, and on the embeddings where `embedding_dropout` says nothing.
+        embedding_dropout (`float`, *optional*, defaults to `dropout`):
+            Dropout on the embeddings alone. VMASK's code for its CNN has none there.
         freeze_embeddings (`bool`, *optional*, defaults to `False`):
             Whether the embeddings stay as they are, as VMASK wants its pretrained vectors: they are a buffer then, no
             parameter. Checkpoints fit either way.
@@ -57,6 +59,7 @@ class WordEncoderConfig(PreTrainedConfig):
     bidirectional: bool = False
     kernel_sizes: list[int] | tuple[int, ...] = (3, 4, 5)
     dropout: float | int = 0.5
+    embedding_dropout: float | int | None = None
     freeze_embeddings: bool = False
     initializer_range: float | int = 0.1
     pad_token_id: int | None = 0
@@ -79,8 +82,10 @@ class WordEncoderConfig(PreTrainedConfig):
         for name in ("vocab_size", "embedding_size", "hidden_size", "num_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout={self.dropout} must be at least 0 and below 1.")
+        for name in ("dropout", "embedding_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"{name}={value} must be at least 0 and below 1.")
         if self.initializer_range <= 0:
             raise ValueError(f"initializer_range={self.initializer_range} must be above 0.")
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:

@@ -44,7 +44,7 @@ class VATClassifierOutput(ModelOutput):
             Divergence of q(z|R) from the prior in nats, reduced over latent dimensions as `config.kl_reduction` says; the
             mean over texts of the sum is an upper bound on I(Z; R). 0 for the label -100.
         mask_compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
-            What the word mask keeps of a text, in nats, at least 0, reduced over its content tokens as
+            What the word mask keeps of a text, in nats, at least 0, reduced over its tokens as
             `config.mask_reduction` says: for VMASK the divergence of the mask from fair coins, log 2 − entropy, so at most
             log 2 for a token; for IBA the divergence from pure noise. 0 for the label -100.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
@@ -77,16 +77,17 @@ class SizeMismatchError(ValueError, RuntimeError):
 
 
 class ClassificationHead(nn.Module):
-    """MLP with one hidden layer: vector [B, N] -> logits [B, C]."""
+    """MLP with one hidden layer, or with `layers=1` a linear layer: vector [B, N] -> logits [B, C]."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_labels: int, dropout: float):
+    def __init__(self, input_size: int, hidden_size: int, num_labels: int, dropout: float, layers: int = 2):
         super().__init__()
-        self.dense = nn.Linear(input_size, hidden_size)
+        self.dense = nn.Linear(input_size, hidden_size) if layers == 2 else None
         self.dropout = nn.Dropout(dropout)
-        self.out_proj = nn.Linear(hidden_size, num_labels)
+        self.out_proj = nn.Linear(hidden_size if layers == 2 else input_size, num_labels)
 
     def forward(self, vector: torch.Tensor) -> torch.Tensor:
-        return self.out_proj(self.dropout(torch.tanh(self.dense(vector))))
+        hidden = vector if self.dense is None else torch.tanh(self.dense(vector))
+        return self.out_proj(self.dropout(hidden))
 
 
 class VATClassifier:
@@ -112,10 +113,12 @@ class VATClassifier:
         self.learner_head = (
             None
             if compresses and config.heads == "shared_mean"
-            else ClassificationHead(hidden, hidden, labels, dropout)
+            else ClassificationHead(hidden, hidden, labels, dropout, config.head_layers)
         )
         self.compressor_head = (
-            ClassificationHead(latent, hidden, labels, dropout) if compresses and config.heads != "shared" else None
+            ClassificationHead(latent, hidden, labels, dropout, config.head_layers)
+            if compresses and config.heads != "shared"
+            else None
         )
         if compresses and config.kl_reduction == "sum" and config.beta >= 1:
             logger.warning(

@@ -36,7 +36,7 @@ class WordEncoderModel(PreTrainedModel):
         super().__init__(config)
         embeddings = FrozenEmbedding if config.freeze_embeddings else nn.Embedding
         self.word_embeddings = embeddings(config.vocab_size, config.embedding_size, config.pad_token_id)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout if config.embedding_dropout is None else config.embedding_dropout)
         if config.encoder_type == "affine":
             self.encoder = nn.Linear(config.embedding_size, config.hidden_size, bias=False)
         elif config.encoder_type == "lstm":

@@ -82,7 +82,10 @@ class WordMask(nn.Module):
         return self.scorer(words).squeeze(-1).float()
 
     def _reduce(self, divergence: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
-        """Mean or sum over the words of a text, [B, T] -> [B]; 0 for a text without any."""
+        """One number for each text, [B, T] -> [B]: the mean or sum over its words, 0 for a text without any, or, as
+        "position_mean", the mean over all positions of the batch, special tokens and padding included."""
+        if self.reduction == "position_mean":
+            return divergence.sum(1) / max(divergence.shape[1], 1)
         total = (divergence * content).sum(1)
         return total if self.reduction == "sum" else total / content.sum(1).clamp(min=1)
 

@@ -170,6 +170,10 @@ class ModelArguments:
             "choices": ["separate", "shared", "shared_mean"],
         },
     )
+    head_layers: int | None = field(
+        default=None,
+        metadata={"help": "Layers of a head: 2 by default, or 1, a linear layer.", "choices": [1, 2]},
+    )
     beta: float | None = field(default=None, metadata={"help": "Weight of the compression term, 0.1 by default."})
     kl_reduction: str | None = field(
         default=None, metadata={"help": "KL over latent dimensions, mean by default.", "choices": ["mean", "sum"]}
@@ -205,8 +209,9 @@ class ModelArguments:
     mask_reduction: str | None = field(
         default=None,
         metadata={
-            "help": "The mask's term over the words of a text: their mean, the default, or their sum, as in the paper.",
-            "choices": ["token_mean", "sum"],
+            "help": "The mask's term over the words of a text: their mean, the default, or their sum, as in the paper; or the "
+            "mean over all positions of a batch, padding included, as in its code.",
+            "choices": ["token_mean", "sum", "position_mean"],
         },
     )
     mask_k: int | None = field(default=None, metadata={"help": "Words that L2X's concrete_topk draws, 10 by default."})
@@ -264,6 +269,9 @@ class ModelArguments:
     encoder_size: int | None = field(default=None, metadata={"help": "Width of a word encoder's output."})
     bidirectional: bool = field(default=False, metadata={"help": "Whether an LSTM reads in both directions."})
     word_dropout: float = field(default=0.5, metadata={"help": "Dropout of a word encoder and its heads."})
+    embedding_dropout: float | None = field(
+        default=None, metadata={"help": "Dropout on a word encoder's embeddings, --word_dropout by default."}
+    )
 
     def __post_init__(self):
         if self.mask_type is None:
@@ -377,7 +385,8 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
     Raises:
         InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
     """
-    names = ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta", "mask_type", *_MASK_ARGUMENTS)
+    names = ("pooling", "bottleneck", "heads", "head_layers", "kl_reduction", "prior", "beta", "mask_type")
+    names = (*names, *_MASK_ARGUMENTS)
     settings = {name: getattr(model_args, name) for name in names if getattr(model_args, name) is not None}
     settings["id2label"] = dict(enumerate(train.features["label"].names))
     name = model_args.model_name_or_path
@@ -443,6 +452,7 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
         hidden_size=model_args.encoder_size,
         bidirectional=model_args.bidirectional,
         dropout=model_args.word_dropout,
+        embedding_dropout=model_args.embedding_dropout,
         pad_token_id=tokenizer.pad_token_id,
     )
     settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import subprocess
 import sys
@@ -395,6 +396,56 @@ def test_term_is_reduced_as_configured_and_weighted_by_what_the_configuration_sa
     assert out.loss == out.cross_entropy.mean()
 
 
+def test_f66_the_mean_over_all_positions_is_that_of_the_published_code():
+    model = make_model("cnn", mask_reduction="position_mean", mask_layers=2, mask_hidden_size=5).train()
+    batch = batch_of("cnn")
+    logits = model.word_mask.scorer(model.get_input_embeddings()(batch["input_ids"])).squeeze(-1)
+    kept = logits.sigmoid()
+    assert not batch["attention_mask"].all()
+    negative_entropy = (kept * kept.log() + (1 - kept) * (1 - kept).log()).mean()  # there a mean of the whole tensor
+    out = model(**batch, labels=LABELS)
+    assert out.mask_compression.mean().item() == pytest.approx(math.log(2) + negative_entropy.item(), abs=1e-6)
+    assert out.loss.item() == pytest.approx((out.cross_entropy + 0.5 * out.mask_compression).mean().item())
+
+
+@pytest.mark.parametrize("settings", [{}, VAT, {**VAT, "heads": "shared"}, {**VAT, "heads": "shared_mean"}])
+def test_f66_a_head_of_one_layer_is_linear(settings, tmp_path):
+    model = make_model("cnn", head_layers=1, **settings).eval()
+    name = "compressor_head" if settings.get("heads") == "shared_mean" else "learner_head"
+    assert not any("_head.dense" in key for key in model.state_dict())
+    out = model(**batch_of("cnn"))
+    head = getattr(model, name).out_proj
+    text = model.bottleneck.mean(out.pooler_output) if name == "compressor_head" else out.pooler_output
+    torch.testing.assert_close(out.logits, text @ head.weight.T + head.bias)
+    model.save_pretrained(tmp_path)
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert again.config.head_layers == 1 and torch.equal(again(**batch_of("cnn")).logits, out.logits)
+
+
+def test_f66_dropout_of_a_head_of_one_layer_is_on_the_text_vector():
+    model = make_model("cnn", head_layers=1, classifier_dropout=0.75).train()
+    with torch.no_grad():
+        model.learner_head.out_proj.weight.fill_(1.0)
+        model.learner_head.out_proj.bias.zero_()
+    ones = torch.ones(200, 18)
+    sums = model.learner_head(ones)[:, 0] / 4  # of those that are left, each four times as large
+    assert torch.equal(sums, sums.round()) and 0.2 < sums.mean() / 18 < 0.3
+
+
+def test_f66_folders_of_before_load_as_they_were(tmp_path):
+    model = make_model("cnn").eval()
+    model.save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    for settings, name in ((saved, "head_layers"), (saved["encoder"], "embedding_dropout")):
+        settings.pop(name, None)  # as an earlier version, which had none, wrote them
+    (tmp_path / "config.json").write_text(json.dumps(saved), encoding="utf-8")
+    loaded, info = AutoModelForSequenceClassification.from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert loaded.config.head_layers == 2 and loaded.learner_head.dense is not None
+    assert loaded.config.encoder.embedding_dropout is None and loaded.encoder.dropout.p == 0.0
+    assert torch.equal(loaded.eval()(**batch_of("cnn")).logits, model(**batch_of("cnn")).logits)
+
+
 @pytest.mark.parametrize("name", ["bert", "lstm"])
 def test_c14_a_strong_term_draws_the_mask_to_one_half(name):
     spread = []
@@ -446,6 +497,7 @@ def test_configuration_refuses_what_does_not_fit():
         ({"mask_beta": -0.1}, "mask_beta=-0.1"),
         ({"mask_reduction": "mean"}, "mask_reduction"),
         ({"mask_k": 0}, "mask_k=0"),
+        ({"head_layers": 3}, "head_layers"),
         ({"mask_site": "sentence"}, "mask_site"),
         ({"bottleneck": "gaussian"}, "pooling"),
     ]:

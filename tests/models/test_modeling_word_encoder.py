@@ -145,6 +145,16 @@ def test_in_training_dropout_stands_on_the_embeddings_and_between_layers():
     assert 0.7 < zeros < 0.8
 
 
+def test_f66_dropout_of_the_embeddings_may_be_another():
+    rates = {(0.2, None): (0.2, 0.2), (0.2, 0.0): (0.0, 0.2), (0.0, 0.5): (0.5, 0.0)}
+    for (dropout, embeddings), expected in rates.items():
+        model = build("deep_lstm", dropout=dropout, embedding_dropout=embeddings)
+        assert (model.dropout.p, model.encoder.dropout.p) == expected
+    model = build("cnn", dropout=0.75, embedding_dropout=0.0)
+    quiet = model(**batch_of(TEXTS)).last_hidden_state
+    assert torch.equal(model.train()(**batch_of(TEXTS)).last_hidden_state, quiet)
+
+
 # Padding
 
 
@@ -343,6 +353,8 @@ def test_no_text_is_too_long(stub_tokenizer):
         ({"encoder_type": "cnn", "kernel_sizes": [0, 3]}, "kernel_sizes"),
         ({"num_layers": 0}, "num_layers"),
         ({"dropout": 1.0}, "dropout"),
+        ({"embedding_dropout": 1.0}, "embedding_dropout=1.0"),
+        ({"embedding_dropout": float("nan")}, "embedding_dropout=nan"),
         ({"initializer_range": 0}, "initializer_range"),
         ({"pad_token_id": 10_000}, "pad_token_id"),
         ({"vocab_size": 0}, "vocab_size"),

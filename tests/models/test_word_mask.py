@@ -91,6 +91,27 @@ def test_term_is_the_mean_or_sum_over_content_tokens():
     assert total.tolist() == pytest.approx([0.368064 + 0.693147, 0.368064], abs=1e-6)
 
 
+def test_f66_term_is_the_mean_over_all_positions_as_in_the_published_code():
+    """There it is the mean of a tensor of all positions, padding included, under which the scores of padding are trained."""
+    words, content = make_texts(3, 1)
+    logits = torch.tensor([[0.0, 0.0, math.log(9), 50.0, 0.0], [0.0, math.log(9), math.log(9), -50.0, 50.0]])
+    logits.requires_grad_()
+    term = fixed(make_mask("vmask", mask_reduction="position_mean"), logits).eval()(words, content).term
+    assert term.tolist() == pytest.approx([(0.368064 + 0.693147) / 5, 2 * (0.368064 + 0.693147) / 5], abs=1e-6)
+    assert term.mean().item() == pytest.approx(bernoulli_kl(logits).mean().item())
+    [gradient] = torch.autograd.grad(term.sum(), logits)
+    assert gradient[1, 2] == gradient[1, 1] > 0  # a position outside the text counts as one inside it
+    mask = fixed(make_mask("iba", mask_reduction="position_mean"), -5.0).eval()  # λ = 1/2
+    wide = torch.cat([words, torch.zeros(2, 5, SIZE)], 1)
+    outside = torch.cat([content, torch.zeros(2, 5, dtype=torch.bool)], 1)
+    # mean 0 and variance 1: -(1 + log 1/4 - x²/4 - 1/4)/2, of padding with x = 0
+    padded = 5 * -(0.75 - math.log(4)) / 2
+    expected = (mask(words, content).term * 5 + padded) / 10
+    torch.testing.assert_close(mask(wide, outside).term, expected)
+    empty = mask(torch.zeros(2, 0, SIZE), torch.zeros(2, 0, dtype=torch.bool)).term
+    assert empty.tolist() == [0, 0]
+
+
 def test_iba_term_by_hand_and_as_a_divergence_of_gaussians():
     mask = make_mask("iba").eval()
     with torch.no_grad():

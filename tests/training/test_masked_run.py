@@ -146,6 +146,22 @@ def test_a_word_encoder_keeps_its_pretrained_vectors(arguments, tmp_path, mask):
             explain(trained, tokenizer, ["good"])
 
 
+def test_f66_the_published_code_as_settings_of_a_run(arguments):
+    code = {
+        **CNN, "mask_type": "vmask", "mask_layers": 2, "mask_hidden_size": 5, "mask_sample": "hard_st",
+        "mask_reduction": "position_mean", "head_layers": 1, "word_dropout": 0.2, "embedding_dropout": 0.0,
+    }  # fmt: skip
+    trainer = train_classifier(
+        *arguments(model=code, num_train_epochs=3, mask_beta_start=1, mask_beta_end=0.01, mask_beta_step_epochs=1)
+    )
+    model = trainer.model
+    assert [layer.out_features for layer in model.word_mask.scorer if hasattr(layer, "out_features")] == [5, 1]
+    assert (model.word_mask.sample, model.word_mask.reduction) == ("hard_st", "position_mean")
+    assert model.learner_head.dense is None and model.learner_head.dropout.p == 0.2 and model.encoder.dropout.p == 0.0
+    betas = [record["mask_beta"] for record in trainer.state.log_history if "loss" in record]
+    assert betas == pytest.approx([1.0, 0.901, 0.802])
+
+
 def test_word_vectors_that_begin_at_random_are_trained(arguments):
     model_args = arguments(model={**CNN, "mask_type": "vmask"})[0]
     train = planted_evidence(20, 1, 1)["train"]
