@@ -22,7 +22,9 @@ from hf_vat.report.tables import markdown
 from hf_vat.reproduction.running import RESULT, in_parallel, predicted_right, save_result
 from hf_vat.reproduction.vmask.systems import ENCODERS, Encoder, Recipe, train_system
 
-PAPER = Recipe(layers=1, sample="soft", beta_start=1.0, beta_end=0.01)  # β: the code's, as the paper tells none
+PAPER = Recipe(
+    layers=1, sample="soft", beta_start=1.0, beta_end=0.01
+)  # β: close to the code's, as the paper tells none
 # row of the table: system, its recipe, factors of the number of epochs and of the encoder's learning rate
 ROWS = {
     "base": ("base", PAPER, 1, 1),
@@ -32,7 +34,7 @@ ROWS = {
     "β 0.1 to 0.01": ("VMASK", replace(PAPER, beta_start=0.1), 1, 1),
     "β 0.1 throughout": ("VMASK", replace(PAPER, beta_start=0.1, beta_end=0.1), 1, 1),
     "β 0.01 to 1": ("VMASK", replace(PAPER, beta_start=0.01, beta_end=1.0), 1, 1),
-    "two layers, hard draws (the code)": ("VMASK", replace(PAPER, layers=2, sample="hard_st"), 1, 1),
+    "two layers, hard draws": ("VMASK", replace(PAPER, layers=2, sample="hard_st"), 1, 1),
     "a quarter of the epochs: base": ("base", PAPER, 0.25, 1),
     "a quarter of the epochs": ("VMASK", PAPER, 0.25, 1),
     "three times the rate: base": ("base", PAPER, 1, 3),

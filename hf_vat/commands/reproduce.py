@@ -5,6 +5,14 @@
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.
+
+    hf-vat reproduce vmask --recipe paper,code --systems base,VMASK --datasets trec --encoders cnn --seeds 5 --data_dir data
+
+trains VMASK also as its published code does, and writes vmask-code.md.
+
+    hf-vat reproduce vmask --results docs/results/vmask.json --output_dir docs/results
+
+writes the tables again from what such a command has written, without training anything.
 """
 
 import shlex
@@ -33,7 +41,12 @@ class Paper(NamedTuple):
 
 PAPERS = {
     "vat": Paper(vat.TABLES, vat.ENCODERS, vat.VATResults, vat.write_vat, vat.KINDS, vat.describe),
-    "vmask": Paper(vmask.TABLES, vmask.ENCODERS, vmask.VMaskResults, vmask.write_vmask),
+    "vmask": Paper(
+        vmask.TABLES,
+        {name: encoder for name, encoder in vmask.ENCODERS.items() if name not in vmask.BY_CODE},
+        vmask.VMaskResults,
+        vmask.write_vmask,
+    ),
 }
 
 
@@ -44,11 +57,25 @@ class ReproduceArguments:
         metadata={"help": "Tables of the paper, with commas between them; all that need no further files by default."},
     )
     datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
-    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(vmask.ENCODERS)}."})
+    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(PAPERS['vmask'].encoders)}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
     add: str | None = field(
         default=None,
         metadata={"help": "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."},
+    )
+    recipe: str | None = field(
+        default=None,
+        metadata={
+            "help": "Of VMASK: 'paper', the default, 'code', what the published code does, or both with a comma between them."
+        },
+    )
+    systems: str | None = field(
+        default=None,
+        metadata={"help": f"Of VMASK: base, VMASK and others of {','.join(vmask.SYSTEMS)}; all by default."},
+    )
+    results: str | None = field(
+        default=None,
+        metadata={"help": "Of VMASK: a vmask.json, to write its tables again; nothing is run, and pictures stay."},
     )
     data_dir: str | None = field(
         default=None,
@@ -92,6 +119,19 @@ def main():
         rows = getattr(args, option)
         if rows is not None and rows < 20:
             raise InputError(f"--{option} is {rows}; it must be at least 20, or left out for all rows.")
+    if name == "vat":
+        for option in ("recipe", "systems", "results"):
+            if getattr(args, option) is not None:
+                raise InputError(f"--{option} is for vmask, not for vat; leave it out.")
+    recipes = _listed("recipe", args.recipe or "paper", vmask.RECIPES)
+    systems = _listed("systems", args.systems or ",".join(vmask.SYSTEMS), vmask.SYSTEMS)
+    if not {"base", "VMASK"} <= set(systems):
+        raise InputError(f"--systems is {args.systems}; base and VMASK, which are compared, must be among them.")
+    if args.results is not None:
+        output = output_folder("--output_dir", args.output_dir)
+        path = vmask.rewrite_vmask(args.results, output, tables if args.table else None)
+        print(f"Written to {path}")
+        return
     import_extra("matplotlib", "viz")
     import_extra("scipy.stats")
     import_extra("sklearn")
@@ -99,7 +139,12 @@ def main():
     output_folder("--work_dir", args.work_dir)
     wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets}
     wanted |= _added(args.add, paper.encoders)
-    cells = [cell for setting, seeds in wanted.items() for cell in paper.results.cells(*setting, seeds, tables)]
+    if name == "vmask":
+        wanted = {(one[0], vmask.with_recipe(one[1], recipe)): wanted[one] for recipe in recipes for one in wanted}
+    chosen = {"systems": systems} if name == "vmask" else {}
+    cells = [
+        cell for setting, seeds in wanted.items() for cell in paper.results.cells(*setting, seeds, tables, **chosen)
+    ]
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
     if (
         name == "vat"

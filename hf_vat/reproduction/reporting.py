@@ -47,6 +47,26 @@ def write_results(
     Returns:
         The path of the Markdown file.
     """
+    path = write_tables(folder, name, title, introduction, tables, figures, summary)
+    folder, drawn = path.parent, {}
+    for figure in figures:
+        figure.draw(folder / f"{figure.name}.png")
+        drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
+    about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
+    write_report(folder / f"{name}.html", title, runs, settings=about, tables=tables, figures=drawn)
+    return path
+
+
+def write_tables(
+    folder: str | Path,
+    name: str,
+    title: str,
+    introduction: Sequence[str],
+    tables: Sequence[Table],
+    figures: Sequence[Figure],
+    summary: Mapping,
+) -> Path:
+    """Write `<name>.md` and `<name>.json` alone: figures are named there, and not drawn. As [`write_results`]."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"# {title}", ""]
@@ -54,10 +74,7 @@ def write_results(
         lines += [paragraph, ""]
     for table in tables:
         lines += [markdown(table), ""]
-    drawn = {}
     for figure in figures:
-        figure.draw(folder / f"{figure.name}.png")
-        drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
         if not figure.shows_texts:
             lines += [f"### {figure.heading}", "", f"![{figure.heading}]({figure.name}.png)", ""]
     hidden = [f"`{figure.name}.png`" for figure in figures if figure.shows_texts]
@@ -66,6 +83,4 @@ def write_results(
     path = folder / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
-    about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
-    write_report(folder / f"{name}.html", title, runs, settings=about, tables=tables, figures=drawn)
     return path

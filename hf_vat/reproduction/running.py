@@ -275,13 +275,12 @@ def train_once(
             DataArguments(dataset_name=dataset),
             VATTrainingArguments(
                 str(folder),
-                **TRAINING,
                 logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
                 disable_tqdm=True,
                 report_to="none",
                 use_cpu=not torch.cuda.is_available(),
                 resume_from_checkpoint="last",
-                **training,
+                **(TRAINING | training),
             ),
             data,
             callbacks,

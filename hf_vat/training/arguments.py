@@ -38,8 +38,9 @@ class VATTrainingArguments(TrainingArguments):
             from epoch to epoch, see [`BetaSchedule`]. Needs a model with `mask_type` "vmask" or "iba". By default the
             model's `mask_beta` stays as it is.
         mask_beta_step_epochs (`int`, *optional*):
-            With it the weight moves by a tenth of the way after so many epochs, and stays when it is at its end. The
-            published code of VMASK goes thus from 1.0 down to 0.01: 1 for BERT, 10 for CNN and LSTM.
+            With it the weight moves by a tenth of the way after so many epochs, and stays when it is at its end. As in the
+            published code of VMASK it is a tenth of `num_train_epochs`, with `mask_beta_start=1` and `mask_beta_end=0.01`:
+            the last tenth of the epochs then has 0.109, and 0.01 is not reached.
         early_stopping_patience (`int`, *optional*):
             Stop when the best model's metric has not got better in so many evaluations; with phases, in so many rounds, see
             [`VATTrainer`]. Needs `metric_for_best_model`. By default training goes on to its end.
@@ -97,8 +98,8 @@ class VATTrainingArguments(TrainingArguments):
     mask_beta_step_epochs: int | None = field(
         default=None,
         metadata={
-            "help": "Move the weight by a tenth of the way after so many epochs, as VMASK's code does from 1 to 0.01: 1 for "
-            "BERT, 10 for CNN and LSTM."
+            "help": "Move the weight by a tenth of the way after so many epochs. VMASK's code: from 1 towards 0.01, after each "
+            "tenth of its epochs, so that it ends at 0.109."
         },
     )
     early_stopping_patience: int | None = field(

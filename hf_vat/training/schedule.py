@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 
-STEPS = 10  # in which the published code of VMASK goes from 1.0 down to 0.01
+STEPS = 10  # in which β gets from its start to its end; the published code of VMASK takes nine of them
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class BetaSchedule:
     """Weight β of a word mask's term, from one value to another: a pure function of the epoch.
 
     Without `step_epochs` it is on a straight line from the first epoch to the last. The published code of VMASK goes down
-    in steps instead, by 0.099 after each epoch for BERT, `BetaSchedule(1.0, 0.01, step_epochs=1)`, and after each ten for
-    CNN and LSTM, `step_epochs=10`. Ten steps lead to 0.01; rounding lets it take an eleventh, to -0.089, where β here stays at
-    its end. KL annealing (Bowman et al., CoNLL 2016), which the paper names, goes up.
+    in steps instead, by 0.099 after each epoch of 10 for BERT, and after each ten of 100 for CNN and LSTM:
+    `BetaSchedule(1.0, 0.01, step_epochs=epochs // 10)`. So its last tenth has β = 0.109: the tenth step, to 0.01, is taken when
+    training is over. Trained for longer, rounding would let it take an eleventh, to -0.089, where β here stays at its end.
+    KL annealing (Bowman et al., CoNLL 2016), which the paper names, goes up.
 
     Args:
         start: β ≥ 0 of the first epoch.

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,16 @@ import torch
 from transformers import BertConfig, BertModel, set_seed
 
 from hf_vat.commands import reproduce
+from hf_vat.data import PAPER_DATASETS
 from hf_vat.errors import InputError
+from hf_vat.models import BertVMaskConfig, BertWithVMask
+from hf_vat.report.tables import markdown
 from hf_vat.reproduction import CellSettings, run_cells
-from hf_vat.reproduction.vmask import ENCODERS, SYSTEMS, VMaskCell, VMaskResults
-from hf_vat.reproduction.vmask.cells import KS
+from hf_vat.reproduction.claims import claims_tables
+from hf_vat.reproduction.vmask import ENCODERS, SYSTEMS, VMaskCell, VMaskResults, rewrite_vmask, systems
+from hf_vat.reproduction.vmask.cells import KS, second_softmax, second_softmax_bound
+from hf_vat.reproduction.vmask.paper import VMASK_AOPC
+from hf_vat.training import BetaSchedule
 
 CURVES = [f"posthoc_self@{k}" for k in KS]
 
@@ -63,14 +70,78 @@ def test_tables_hold_means_over_seeds_beside_the_papers_numbers(results):
     assert accuracy["base"] == "25.0 ± 0.0 [90.4]" and accuracy["VMASK"] == "87.5 ± 17.7 [90.8]"
     assert list(accuracy) == list(SYSTEMS)
     assert dict(table(results, 8))["VMASK"] == "75.0 ± 0.0 [92.5]"
-    assert table(results, 4) == [
-        ["LIME, base", "15.0 ± 0.0 [11.9]"],
-        ["LIME, VMASK", "25.0 ± 0.0 [12.0]"],
-        ["SampleShapley, base", "25.0 ± 0.0 [11.9]"],
-        ["SampleShapley, VMASK", "25.0 ± 0.0 [11.9]"],
+    assert table(results, 4)[:4] == [
+        ["LIME, base", "15.0 ± 0.0"],
+        ["LIME, VMASK", "25.0 ± 0.0"],
+        ["SampleShapley, base", "25.0 ± 0.0"],
+        ["SampleShapley, VMASK", "25.0 ± 0.0"],
     ]
     assert table(results, 6) == [["lstm, trec", "what, who, seed0", "what, who, seed0"]]
     assert table(results, 9)[-1] == ["VMASK", "1.25 [1.05]"]
+
+
+def test_f65_the_papers_aopc_stands_in_rows_of_its_own_beside_ours_on_the_presumed_scale(results):
+    aopc, printed = results.tables([4])[:2]
+    assert [row[1] for row in aopc.rows[4:]] == ["–"] * 4 and "not measured" in aopc.caption
+    assert printed.rows[:2] == [
+        ["LIME, base", "paper, as printed", "11.9"],
+        ["LIME, base", "ours, second softmax", "–"],
+    ]
+    assert "not measured" in printed.caption and "inference" in printed.caption
+    for cell, result in results.results.items():
+        if "aopc" in result:
+            better = cell.kind == "VMASK"
+            result["aopc"]["random"] = [0.05, 0.15] if better else [0.0, 0.1]
+            result["aopc_softmax"] = {"lime": [0.11, 0.13], "shapley": [0.12, 0.12], "random": [0.02, 0.04]}
+            result["full"] = [0.5, 0.75 if better else 1.0]
+    aopc, printed = results.tables([4])[:2]
+    assert aopc.rows[4:] == [
+        ["random words, base", "5.0 ± 0.0"],
+        ["random words, VMASK", "10.0 ± 0.0"],
+        ["probability before, base", "75.0 ± 0.0"],
+        ["probability before, VMASK", "62.5 ± 0.0"],
+    ]
+    assert "not measured" not in aopc.caption + printed.caption
+    assert printed.rows == [
+        ["LIME, base", "paper, as printed", "11.9"],
+        ["LIME, base", "ours, second softmax", "12.0 ± 0.0"],
+        ["LIME, VMASK", "paper, as printed", "12.0"],
+        ["LIME, VMASK", "ours, second softmax", "12.0 ± 0.0"],
+        ["SampleShapley, base", "paper, as printed", "11.9"],
+        ["SampleShapley, base", "ours, second softmax", "12.0 ± 0.0"],
+        ["SampleShapley, VMASK", "paper, as printed", "11.9"],
+        ["SampleShapley, VMASK", "ours, second softmax", "12.0 ± 0.0"],
+        ["random words, base", "ours, second softmax", "3.0 ± 0.0"],
+        ["random words, VMASK", "ours, second softmax", "3.0 ± 0.0"],
+        ["most that can be lost", "after a second softmax", "22.3"],  # (e - 1) / (e + 5)
+    ]
+    assert {claim["paper"] for claim in results.claims([4]) if claim["score"].startswith("prob_drop")} == {None}
+
+
+def test_f65_a_second_softmax_bounds_the_drop_and_the_paper_keeps_the_bound_but_for_bert():
+    assert second_softmax_bound(2) == pytest.approx(1.718282 / 3.718282, abs=1e-6)
+    assert second_softmax_bound(6) == pytest.approx(0.222625, abs=1e-6)
+    within = {"CNN": True, "LSTM": True, "BERT": True}
+    for (encoder, _, _), row in VMASK_AOPC.items():
+        for dataset, printed in row.items():
+            within[encoder] &= printed <= 100 * second_softmax_bound(len(PAPER_DATASETS[dataset].label_names))
+    assert within == {"CNN": True, "LSTM": True, "BERT": False}
+
+
+def test_f65_a_model_under_a_second_softmax_gives_its_probabilities_as_logits(tokenizer):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    with torch.random.fork_rng():
+        set_seed(0)
+        config = BertVMaskConfig(vocab_size=len(tokenizer), initializer_range=0.5, **sizes)
+        model = BertWithVMask(config).eval()
+    inputs = dict(tokenizer(["a good film"], return_tensors="pt"))
+    logits = model(**inputs).logits
+    with second_softmax(model):
+        assert torch.equal(model(**inputs).logits, logits.softmax(-1))
+    assert torch.equal(model(**inputs).logits, logits)
+    with pytest.raises(RuntimeError), second_softmax(model):
+        raise RuntimeError
+    assert torch.equal(model(**inputs).logits, logits)
 
 
 def test_correlations_are_counted_by_seed_and_a_constant_mask_has_none(results):
@@ -101,6 +172,128 @@ def test_claims_are_paired_over_texts(results):
     assert claims["prob_drop@5, SampleShapley", "VMASK > base"]["verdict"] == "open"
     assert claims["posthoc_self@2", "VMASK > IBA"]["difference"] == pytest.approx(50)
     assert claims["posthoc_self@10", "VMASK > Random"]["difference"] == pytest.approx(87.5)
+
+
+# The published code's recipe
+
+
+def test_f64_f66_the_published_codes_recipe_by_name(monkeypatch):
+    made = ENCODERS["cnn-code"].system("VMASK")
+    assert made["model"] == {
+        "mask_type": "vmask",
+        "mask_layers": 2,
+        "mask_sample": "hard_st",
+        "mask_hidden_size": 500,
+        "mask_reduction": "position_mean",
+        "mask_site": "word",
+    }
+    epochs = made["training"]["num_train_epochs"]
+    given = [made["training"][f"mask_beta_{name}"] for name in ("start", "end", "step_epochs")]
+    by_hand = {0: 1.0, 9: 1.0, 10: 0.901, 90: 0.109, 99: 0.109}
+    assert {epoch: BetaSchedule(*given).beta(epoch, epochs) for epoch in by_hand} == pytest.approx(by_hand)
+    assert [ENCODERS[f"{name}-code"].recipe.hidden_size for name in ("lstm", "minilm", "bert")] == [300, 100, 100]
+    assert [ENCODERS[f"{name}-code"].epochs for name in ("lstm", "minilm", "bert")] == [100, 10, 10]
+    monkeypatch.setattr(systems, "glove_folder", lambda: "glove")
+    usual, code = ENCODERS["cnn"], ENCODERS["cnn-code"]
+    assert code.model() == usual.model() | {"head_layers": 1, "embedding_dropout": 0.0}
+    assert ENCODERS["lstm-code"].model() == ENCODERS["lstm"].model() | {"head_layers": 1}
+    assert code.training == usual.training | {"train_sampling_strategy": "random"}  # learning rate and batches are ours
+    assert code.training["learning_rate"] == 1e-3
+
+
+def compared(results) -> VMaskResults:
+    """The made-up results by both recipes: by the code's, VMASK is right once less in each seed."""
+    found = {cell: result for cell, result in results.results.items() if cell.kind in ("base", "VMASK")}
+    for cell in list(found):
+        code = VMaskCell(cell.dataset, "lstm-code", cell.kind, cell.seed)
+        found[code] = found[cell] | {"cell": asdict(code)}
+        if cell.kind == "VMASK":
+            found[code]["correct"] = [1, 1, 0, cell.seed]
+    return VMaskResults(found)
+
+
+def test_f66_recipes_are_compared_by_the_gain_that_each_gives(results):
+    both = compared(results)
+    [recipes] = [table for table in both.tables([3]) if table.heading == "Recipes compared"]
+    assert [row[1:3] + [row[3].split(" ")[0], row[5]] for row in recipes.rows] == [
+        ["accuracy", "VMASK - base, recipe paper", "+62.5", "2 of 2"],
+        ["accuracy", "VMASK - base, recipe code", "+37.5", "2 of 2"],
+        ["accuracy", "the second minus the first", "-25.0", "0 of 2"],
+        ["accuracy", "base, code - paper", "+0.0", "0 of 2"],
+        ["accuracy", "VMASK, code - paper", "-25.0", "0 of 2"],
+    ]
+    assert [row[1] for row in both.tables([4])[2].rows[::5]] == ["prob_drop@5, LIME", "prob_drop@5, SampleShapley"]
+    assert not any(table.heading == "Recipes compared" for table in results.tables([3]))  # one recipe
+    assert not any(table.heading == "Recipes compared" for table in both.tables([]))
+
+
+def test_f66_a_reproduction_of_some_systems_has_rows_for_them_alone(results):
+    both = compared(results)
+    assert list(dict(row[:2] for row in table(both, 3))) == ["base", "VMASK"]
+    assert {claim["claim"] for claim in both.claims([3])} == {"VMASK > base", "VMASK > Random"}
+    assert [row[1] for row in both.tables([])[0].rows] == ["VMASK", "Random"] * 2
+    cells = VMaskResults.cells("trec", "minilm-code", 1, [3], ["base", "VMASK"])
+    assert [cell.name for cell in cells] == [f"trec-minilm-code-{kind}-0" for kind in ("start", "base", "VMASK")]
+
+
+def test_f65_tables_are_written_again_from_the_json_file(results, tmp_path, monkeypatch, capsys):
+    numbers = (3, 4, 6, 8, 9, 11)
+    written = {"command": "hf-vat reproduce vmask", "tables": list(numbers), "cells": results.summaries()}
+    written["claims"] = results.claims(numbers)
+    lime = next(claim for claim in written["claims"] if claim["score"] == "prob_drop@5, LIME")
+    lime["paper"] = 0.05  # as it was written before
+    (tmp_path / "vmask.json").write_text(json.dumps(written), encoding="utf-8")
+    argv = [
+        "hf-vat reproduce",
+        "vmask",
+        "--results",
+        str(tmp_path / "vmask.json"),
+        "--output_dir",
+        str(tmp_path / "new"),
+    ]
+    monkeypatch.setattr(sys, "argv", argv)
+    reproduce.main()
+    text = (tmp_path / "new" / "vmask.md").read_text(encoding="utf-8")
+    for expected in (*results.tables(numbers), *claims_tables(results.claims(numbers))):
+        assert markdown(expected) in text, expected.heading
+    assert "Written by `hf-vat reproduce vmask`." in text and "(vmask-trec-lstm-curves.png)" in text
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"vmask.md", "vmask.json"}  # pictures stay
+    again = json.loads((tmp_path / "new" / "vmask.json").read_text(encoding="utf-8"))
+    lime["paper"] = None
+    assert again == written
+    argv[3:] = [str(tmp_path / "new" / "vmask.json"), "--output_dir", str(tmp_path / "newer")]
+    reproduce.main()
+    assert (tmp_path / "newer" / "vmask.md").read_text(encoding="utf-8") == text
+
+
+def test_f65_the_page_in_the_documentation_is_what_its_json_file_gives(tmp_path):
+    folder = Path(__file__).resolve().parents[2] / "docs" / "results"
+    for name in ("vmask", "vmask-code"):
+        path = rewrite_vmask(folder / f"{name}.json", tmp_path)
+        assert path.name == f"{name}.md"
+        for file in (path, path.with_suffix(".json")):
+            assert file.read_text(encoding="utf-8") == (folder / file.name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["vat", "--recipe", "code"], "--recipe is for vmask, not for vat"),
+        (["vat", "--systems", "base"], "--systems is for vmask, not for vat"),
+        (["vat", "--results", "vat.json"], "--results is for vmask, not for vat"),
+        (["vmask", "--recipe", "ours"], "--recipe has 'ours'; there are paper,code"),
+        (["vmask", "--systems", "base"], "base and VMASK, which are compared, must be among them"),
+        (["vmask", "--encoders", "cnn-code"], "--encoders has 'cnn-code'; there are cnn,lstm,minilm,bert"),
+        (["vmask", "--results", "nowhere.json"], "nowhere.json is no vmask.json"),
+        (["vmask", "--results", "package.json"], "package.json is no vmask.json"),
+    ],
+)
+def test_f66_options_that_do_not_fit_are_named(argv, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "package.json").write_text('{"name": "vmask"}', encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", *argv])
+    with pytest.raises(InputError, match=message):
+        reproduce.main()
 
 
 # Cells

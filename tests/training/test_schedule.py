@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
-from hf_vat.training import BetaSchedule, PhaseSchedule
+from hf_vat.training import BetaSchedule, PhaseSchedule, VATTrainingArguments
 from hf_vat.training.attention_shift import jensen_shannon, normalised_entropy
 
 
@@ -65,6 +65,19 @@ def test_c14_beta_goes_down_as_in_the_published_code_and_never_below_its_end():
     while published > 0.01:
         published, taken = published - 0.099, taken + 1
     assert taken == 11 and published == pytest.approx(-0.089)
+
+
+def test_f64_the_published_code_ends_at_0_109():
+    """Worked by hand: after ten epochs 1.0 - 0.099, after ninety 1.0 - 9 · 0.099; the tenth step comes after the last epoch."""
+    by_hand = {0: 1.0, 9: 1.0, 10: 0.901, 89: 0.208, 90: 0.109, 99: 0.109}
+    schedule = BetaSchedule(1.0, 0.01, step_epochs=100 // 10)
+    assert {epoch: schedule.beta(epoch, 100) for epoch in by_hand} == pytest.approx(by_hand)
+    short = BetaSchedule(1.0, 0.01, step_epochs=40 // 10)
+    assert {epoch: short.beta(epoch, 40) for epoch in (0, 3, 4, 35, 36, 39)} == pytest.approx(
+        {0: 1.0, 3: 1.0, 4: 0.901, 35: 0.208, 36: 0.109, 39: 0.109}
+    )
+    said = {text: " ".join((text or "").split()) for text in (BetaSchedule.__doc__, VATTrainingArguments.__doc__)}
+    assert all("0.109" in text for text in said.values())
 
 
 def test_c14_a_straight_line_of_eleven_epochs_has_the_same_steps():

@@ -1,6 +1,9 @@
 """Cells of the VMASK paper: systems are trained, and their word masks and explanations measured."""
 
 import csv
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,7 @@ MASKS = ("VMASK", "IBA")  # systems whose mask gives a word one importance in al
 EXPLAINED = ("base", "VMASK")  # systems of table 4
 MIN_COUNTS = (1, 5)
 METHODS = ("lime", "shapley")
+_AOPC = f"prob_drop@{AOPC_K}"
 _SHOWN_WORDS = 10
 
 
@@ -31,8 +35,9 @@ class VMaskCell(Cell):
     correctly. With a mask that gives a word one importance ([`MASKS`]) also "posthoc_self@K" by its ranking, for VMASK also
     by "random" ones, values per test text; "correlation" of importance and frequency over the words of the training texts, by the least
     count; and "frequent" and "important", the mean importance of the ten words of each kind. "aopc" are prob_drop@5 per
-    text of up to 300 random test texts by each method, under the model itself, and "words" the three most important by
-    LIME. The result of "cost" is "step_seconds", by system.
+    text of up to 300 random test texts by each method and at "random", under the model itself; "aopc_softmax" the same where
+    a softmax has been taken of the probabilities, see [`second_softmax`]; "full" the probability of the predicted class of
+    the full texts; and "words" the three most important by LIME. The result of "cost" is "step_seconds", by system.
     """
 
     encoders = ENCODERS
@@ -115,7 +120,7 @@ class VMaskCell(Cell):
         encoder, test = ENCODERS[self.encoder], data["test"]
         rows = test.select(np.sort(np.random.default_rng(0).permutation(len(test))[:AOPC_TEXTS]))
         texts, labels = rows["text"][:], rows["label"][:]
-        aopc, words = {}, []
+        found = {"aopc": {}, "aopc_softmax": {}}
         for method, samples in zip(METHODS, (encoder.lime_samples, encoder.shapley_samples), strict=True):
             explanations = explain(
                 model,
@@ -128,14 +133,45 @@ class VMaskCell(Cell):
                 save_to=self.explanations(settings, method),
                 n_samples=samples,
             )
-            faithfulness = Faithfulness(
-                model, tokenizer, texts, labels, [one.seen for one in explanations], ks=(AOPC_K,), batch_size=BATCH_SIZE
-            )
-            measured = faithfulness.measure([one.scores for one in explanations], method)
-            aopc[method] = measured.values[f"prob_drop@{AOPC_K}"].tolist()
+            scores, seen = [one.scores for one in explanations], [one.seen for one in explanations]
+            for name in ("aopc", "aopc_softmax"):
+                with second_softmax(model) if name == "aopc_softmax" else nullcontext():
+                    faithfulness = Faithfulness(
+                        model, tokenizer, texts, labels, seen, ks=(AOPC_K,), batch_size=BATCH_SIZE
+                    )
+                    found[name][method] = faithfulness.measure(scores, method).values[_AOPC].tolist()
+                    if method == METHODS[0]:
+                        runs = [run.values[_AOPC] for run in faithfulness.random(range(3)).results]
+                        found[name]["random"] = np.mean(runs, 0).tolist()
+                        if name == "aopc":
+                            found["full"] = faithfulness.full.max(-1).tolist()
             if method == "lime":
-                words = [row.word for row in word_importance(explanations).top(3)]
-        return {"aopc": aopc, "words": words}
+                found["words"] = [row.word for row in word_importance(explanations).top(3)]
+        return found
+
+
+@contextmanager
+def second_softmax(model) -> Iterator[None]:
+    """The model gives its probabilities as logits, so that whoever takes a softmax of them takes a second one.
+
+    The published code's LSTM does so. A predicted class stays the same; its probability is then at most e / (e + C - 1) of
+    C classes and at least 1 / (e + C - 1), so what can be lost of it is at most [`second_softmax_bound`].
+    """
+
+    def soften(module, inputs, output):
+        output.logits = output.logits.float().softmax(-1)
+        return output
+
+    handle = model.register_forward_hook(soften)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def second_softmax_bound(classes: int) -> float:
+    """(e - 1) / (e + C - 1): the most that the probability of a class can fall under [`second_softmax`]."""
+    return (math.e - 1) / (math.e + classes - 1)
 
 
 def _correlation(table: GlobalImportance, least: int) -> dict[str, float | int | None]:

@@ -1,15 +1,26 @@
 """The tables and curves of the VMASK paper from finished cells, beside the paper's numbers, with claims and their tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...data import PAPER_DATASETS
 from ...report import Table
 from ..claims import band, compare, mean_sd
 from ..results import Results
-from .cells import AOPC_K, AOPC_TEXTS, EXPLAINED, KS, MASKS, METHODS, MIN_COUNTS, VMaskCell
+from .cells import (
+    AOPC_K,
+    AOPC_TEXTS,
+    EXPLAINED,
+    KS,
+    MASKS,
+    METHODS,
+    MIN_COUNTS,
+    VMaskCell,
+    second_softmax_bound,
+)
 from .paper import VMASK_ACCURACY, VMASK_AOPC, VMASK_CORRELATION, VMASK_SECONDS
-from .systems import ENCODERS, SYSTEMS
+from .systems import BY_CODE, ENCODERS, RECIPES, SYSTEMS, with_recipe
 
 TABLES = {
     3: "Test accuracy",
@@ -19,21 +30,33 @@ TABLES = {
     9: "Time of a training step, as a multiple of the base model's",
     11: "Correlation of global importance with frequency",
 }
-_METHOD_NAMES = {"lime": "LIME", "shapley": "SampleShapley"}
+METHOD_NAMES = {"lime": "LIME", "shapley": "SampleShapley", "random": "random words"}
+_NOT_MEASURED = "–"
 _CURVE_KS = (1, 2, 5, 10)  # of the claims about figure 1
 _COST_LIMITS = {"CNN": 1.5, "LSTM": 1.3, "BERT": 1.1}  # what is asked of VMASK
 _WEAK = 0.1  # |r| below it in the paper
 
 
 class VMaskResults(Results):
-    """Results of [`VMaskCell`]."""
+    """Results of [`VMaskCell`], or of its [`summaries`]: tables need no values of single texts, claims do."""
 
     @staticmethod
-    def cells(dataset: str, encoder: str, seeds: int, numbers: Sequence[int]) -> list[VMaskCell]:
-        """The cells that some of the tables need."""
-        kinds = ("start", *SYSTEMS) if ENCODERS[encoder].start_epochs else SYSTEMS
+    def cells(
+        dataset: str, encoder: str, seeds: int, numbers: Sequence[int], systems: Sequence[str] = SYSTEMS
+    ) -> list[VMaskCell]:
+        """The cells that some of the tables need.
+
+        Args:
+            systems: those to train, base and VMASK among them.
+        """
+        kinds = ("start", *systems) if ENCODERS[encoder].start_epochs else systems
         found = [VMaskCell(dataset, encoder, kind, seed) for seed in range(seeds) for kind in kinds]
         return found + [VMaskCell(dataset, encoder, "cost", 0)] * (9 in numbers)
+
+    def systems(self, among: Sequence[str] = SYSTEMS) -> list[str]:
+        """The systems that there are, in their order."""
+        kinds = {cell.kind for cell in self.results}
+        return [system for system in among if system in kinds]
 
     def runs(self, dataset: str, encoder: str, system: str) -> list[dict]:
         """The results of a system, by seed."""
@@ -42,15 +65,15 @@ class VMaskResults(Results):
         return [self.results[cell] for cell in sorted(cells, key=lambda cell: cell.seed)]
 
     def values(self, dataset: str, encoder: str, system: str, score: str) -> np.ndarray:
-        """Values of a system per seed and text, shape [seeds, texts].
+        """Values of a system per seed and text, shape [seeds, texts]; of summaries their means, shape [seeds, 1].
 
         Args:
             score: "accuracy", "posthoc_self@K" of a system with a mask, or "lime" or "shapley", prob_drop@5.
         """
         found = self.runs(dataset, encoder, system)
         if score == "accuracy":
-            return np.array([run["correct"] for run in found], dtype=float)
-        return np.array([run["aopc"][score] if score in METHODS else run[score] for run in found])
+            return _per_text([run["correct"] for run in found])
+        return _per_text([run["aopc"][score] if score in METHODS else run[score] for run in found])
 
     def _seeds(self, dataset: str, encoder: str) -> int:
         return len(self.runs(dataset, encoder, SYSTEMS[0]))
@@ -71,7 +94,12 @@ class VMaskResults(Results):
             9: self._cost_table,
             11: self._correlation_table,
         }
-        return [*(made[number](number) for number in numbers), self._curves_table(), self._extremes_table()]
+        found = []
+        for number in numbers:
+            found.append(made[number](number))
+            if number == 4:
+                found.append(self._printed_aopc_table())
+        return [*found, *self._recipes_tables(numbers), self._curves_table(), self._extremes_table()]
 
     def _accuracy_table(self, number: int) -> Table:
         def cell(dataset: str, encoder: str, system: str) -> str:
@@ -80,19 +108,21 @@ class VMaskResults(Results):
             printed = VMASK_ACCURACY[number].get((ENCODERS[encoder].paper, system), {}).get(dataset)
             return mean_sd(np.array(values), printed)
 
-        rows = [[system, *(cell(*setting, system) for setting in self.settings())] for system in SYSTEMS]
+        rows = [[system, *(cell(*setting, system) for setting in self.settings())] for system in self.systems()]
         caption = "" if number == 3 else "Of the epoch that is best on these very data."
         return Table(f"Table {number}. {TABLES[number]}", ["system", *self._headings()], rows, caption)
 
     def _aopc_table(self, number: int) -> Table:
+        def row(name: str, values: Callable[[dict], list | float | None]) -> list[list[str]]:
+            return [
+                [f"{name}, {system}", *(self._means(*setting, system, values) for setting in self.settings())]
+                for system in self.systems(EXPLAINED)
+            ]
+
         rows = []
-        for method in METHODS:
-            for system in EXPLAINED:
-                cells = []
-                for dataset, encoder in self.settings():
-                    printed = VMASK_AOPC.get((ENCODERS[encoder].paper, system, method), {}).get(dataset)
-                    cells.append(mean_sd(self.values(dataset, encoder, system, method).mean(1), printed))
-                rows.append([f"{_METHOD_NAMES[method]}, {system}", *cells])
+        for method in (*METHODS, "random"):
+            rows += row(METHOD_NAMES[method], lambda run, method=method: run["aopc"].get(method))
+        rows += row("probability before", lambda run: run.get("full"))
         samples = "; ".join(
             f"{encoder} {ENCODERS[encoder].lime_samples} and {ENCODERS[encoder].shapley_samples}"
             for encoder in dict.fromkeys(encoder for _, encoder in self.settings())
@@ -102,17 +132,104 @@ class VMaskResults(Results):
             ["explanations, system", *self._headings()],
             rows,
             f"prob_drop@{AOPC_K} on {AOPC_TEXTS} random test texts, the same for all. Subsets of a text for LIME and orders of its words "
-            f"for SampleShapley: {samples}.",
+            f"for SampleShapley: {samples}. Random words: mean of three random rankings. Probability before: of the predicted "
+            "class on the full texts, the most that can be lost; a model that is surer of itself has more to lose, so look at "
+            f"the distance from random words. The paper's numbers are on another scale, see the next table.{_unmeasured(rows)}",
         )
+
+    def _printed_aopc_table(self) -> Table:
+        rows = []
+        for method in METHODS:
+            for system in self.systems(EXPLAINED):
+                name, printed = f"{METHOD_NAMES[method]}, {system}", []
+                for dataset, encoder in self.settings():
+                    number = VMASK_AOPC[ENCODERS[encoder].paper, system, method].get(dataset)
+                    printed.append("" if number is None else f"{number:.1f}")
+                ours = [
+                    self._means(*setting, system, lambda run, method=method: run.get("aopc_softmax", {}).get(method))
+                    for setting in self.settings()
+                ]
+                rows += [[name, "paper, as printed", *printed], [name, "ours, second softmax", *ours]]
+        for system in self.systems(EXPLAINED):
+            ours = [
+                self._means(*setting, system, lambda run: run.get("aopc_softmax", {}).get("random"))
+                for setting in self.settings()
+            ]
+            rows.append([f"{METHOD_NAMES['random']}, {system}", "ours, second softmax", *ours])
+        bounds = [
+            f"{100 * second_softmax_bound(len(PAPER_DATASETS[dataset].label_names)):.1f}"
+            for dataset, _ in self.settings()
+        ]
+        return Table(
+            "Table 4, the paper's numbers, and ours on the scale that they presumably have",
+            ["explanations, system", "whose", *self._headings()],
+            [*rows, ["most that can be lost", "after a second softmax", *bounds]],
+            "An inference from the numbers and the published code, which nobody has confirmed: the code's LSTM returns "
+            "probabilities, and a second softmax of them lets no probability fall by more than (e - 1) / (e + C - 1) with C "
+            "classes. The paper's AOPC of CNN and LSTM keep that bound on all its data sets, those of BERT do not, so of BERT nothing is "
+            f"presumed here, and ours after a second softmax are not comparable with them.{_unmeasured(rows)}",
+        )
+
+    def _means(self, dataset: str, encoder: str, system: str, values: Callable[[dict], list | float | None]) -> str:
+        """Mean ± sd over seeds of the mean over texts; a dash where cells were finished before it was measured."""
+        found = [values(run) for run in self.runs(dataset, encoder, system)]
+        return _NOT_MEASURED if None in found else mean_sd(_per_text(found).mean(1))
+
+    def _recipes_tables(self, numbers: Sequence[int]) -> list[Table]:
+        """What the published code's recipe changes in the difference of VMASK from base, where both recipes were run."""
+        settings = [
+            (dataset, encoder)
+            for dataset, encoder in self.settings()
+            if encoder not in BY_CODE and (dataset, with_recipe(encoder, "code")) in self.settings()
+        ]
+        rows = []
+        for dataset, encoder in settings:
+            for score in (*(["accuracy"] if 3 in numbers else []), *(METHODS if 4 in numbers else ())):
+                values = {
+                    (recipe, system): self.values(dataset, with_recipe(encoder, recipe), system, score)
+                    for recipe in RECIPES
+                    for system in ("base", "VMASK")
+                }
+                if next(iter(values.values())).shape[1] == 1:
+                    return []  # of summaries
+                seeds = min(len(one) for one in values.values())
+                values = {key: one[:seeds] for key, one in values.items()}
+                gains = {recipe: values[recipe, "VMASK"] - values[recipe, "base"] for recipe in RECIPES}
+                compared = {
+                    "VMASK - base, recipe paper": (values["paper", "VMASK"], values["paper", "base"]),
+                    "VMASK - base, recipe code": (values["code", "VMASK"], values["code", "base"]),
+                    "the second minus the first": (gains["code"], gains["paper"]),
+                    "base, code - paper": (values["code", "base"], values["paper", "base"]),
+                    "VMASK, code - paper": (values["code", "VMASK"], values["paper", "VMASK"]),
+                }
+                shown = score if score == "accuracy" else f"prob_drop@{AOPC_K}, {METHOD_NAMES[score]}"
+                for name, pair in compared.items():
+                    found = compare(*pair)
+                    difference = f"{found['difference']:+.1f} [{found['low']:.1f}, {found['high']:.1f}]"
+                    above = f"{found['seeds_won']} of {found['seeds']}"
+                    rows.append([f"{encoder}, {dataset}", shown, name, difference, f"{found['p_value']:.3f}", above])
+        if not rows:
+            return []
+        return [
+            Table(
+                "Recipes compared",
+                ["setting", "score", "what", "difference", "p", "seeds above 0"],
+                rows,
+                "Differences in points on the same test texts, intervals and p as of the claims below.",
+            )
+        ]
 
     def _words_table(self, number: int) -> Table:
         rows = [
-            [f"{encoder}, {dataset}", *(", ".join(self.runs(dataset, encoder, one)[0]["words"]) for one in EXPLAINED)]
+            [
+                f"{encoder}, {dataset}",
+                *(", ".join(self.runs(dataset, encoder, one)[0]["words"]) for one in self.systems(EXPLAINED)),
+            ]
             for dataset, encoder in self.settings()
         ]
         return Table(
             f"Table {number}. {TABLES[number]}",
-            ["setting", *EXPLAINED],
+            ["setting", *self.systems(EXPLAINED)],
             rows,
             "Of the first seed: the sum of the magnitudes of a word's LIME scores over the texts of table 4. The paper shows IMDB.",
         )
@@ -138,7 +255,7 @@ class VMaskResults(Results):
     def _correlation_table(self, number: int) -> Table:
         rows = []
         for dataset, encoder in self.settings():
-            for system in MASKS:
+            for system in self.systems(MASKS):
                 found = [run["correlation"] for run in self.runs(dataset, encoder, system)]
                 printed = VMASK_CORRELATION[ENCODERS[encoder].paper].get(dataset) if system == "VMASK" else None
                 raw = [one[str(MIN_COUNTS[0])]["pearson"] for one in found]
@@ -180,7 +297,7 @@ class VMaskResults(Results):
     def _extremes_table(self) -> Table:
         rows = []
         for dataset, encoder in self.settings():
-            for system in MASKS:
+            for system in self.systems(MASKS):
                 runs = self.runs(dataset, encoder, system)
                 cells = [mean_sd(np.array([run[name] for run in runs]), scale=1) for name in ("frequent", "important")]
                 rows.append([f"{encoder}, {dataset}", system, *cells])
@@ -194,29 +311,31 @@ class VMaskResults(Results):
     # Claims and curves
 
     def claims(self, numbers: Sequence[int]) -> list[dict]:
-        """The paper's orderings in some of its tables and in figure 1, for [`claims_tables`]."""
+        """The paper's orderings in some of its tables and in figure 1, for [`claims_tables`].
+
+        Of AOPC the paper's differences are left out, as they are on another scale.
+        """
         found = []
         for dataset, encoder in self.settings():
             paper = ENCODERS[encoder].paper
             if 3 in numbers:
-                for worse in SYSTEMS[:-1]:
+                for worse in self.systems(SYSTEMS[:-1]):
                     printed = [VMASK_ACCURACY[3][paper, one].get(dataset) for one in ("VMASK", worse)]
                     found.append(self._claim(dataset, encoder, "accuracy", worse, printed))
             if 4 in numbers:
-                for method in METHODS:
-                    printed = [VMASK_AOPC[paper, one, method].get(dataset) for one in ("VMASK", "base")]
-                    found.append(self._claim(dataset, encoder, method, "base", printed))
+                found += [self._claim(dataset, encoder, method, "base") for method in METHODS]
             for k in _CURVE_KS:
-                found += [self._claim(dataset, encoder, f"posthoc_self@{k}", worse) for worse in ("IBA", "Random")]
+                for worse in (*self.systems(["IBA"]), "Random"):
+                    found.append(self._claim(dataset, encoder, f"posthoc_self@{k}", worse))
         return found
 
     def _claim(self, dataset: str, encoder: str, score: str, worse: str, printed: Sequence = (None, None)) -> dict:
         ours = self.values(dataset, encoder, "VMASK", score)
         if worse == "Random":
-            theirs = np.array([run["random"][score] for run in self.runs(dataset, encoder, "VMASK")])
+            theirs = _per_text([run["random"][score] for run in self.runs(dataset, encoder, "VMASK")])
         else:
             theirs = self.values(dataset, encoder, worse, score)
-        shown = f"prob_drop@{AOPC_K}, {_METHOD_NAMES[score]}" if score in METHODS else score
+        shown = f"prob_drop@{AOPC_K}, {METHOD_NAMES[score]}" if score in METHODS else score
         return {
             **{"dataset": dataset, "encoder": encoder, "score": shown, "group": shown, "claim": f"VMASK > {worse}"},
             "paper": None if None in printed else printed[0] - printed[1],
@@ -226,9 +345,11 @@ class VMaskResults(Results):
     def _curve_values(self, dataset: str, encoder: str) -> dict[str, list[np.ndarray]]:
         """posthoc_self at each k, values [seeds, texts], by ranking."""
         names = [f"posthoc_self@{k}" for k in KS]
-        found = {system: [self.values(dataset, encoder, system, name) for name in names] for system in MASKS}
+        found = {
+            system: [self.values(dataset, encoder, system, name) for name in names] for system in self.systems(MASKS)
+        }
         runs = self.runs(dataset, encoder, "VMASK")
-        return found | {"Random": [np.array([run["random"][name] for run in runs]) for name in names]}
+        return found | {"Random": [_per_text([run["random"][name] for run in runs]) for name in names]}
 
     def curves(self, dataset: str, encoder: str) -> dict:
         """Figure 1, for `top_k_curves`; bands are ± one standard deviation over seeds, see [`band`]."""
@@ -240,6 +361,17 @@ class VMaskResults(Results):
                 for system, values in self._curve_values(dataset, encoder).items()
             }
         }
+
+
+def _per_text(values: Sequence) -> np.ndarray:
+    """Values per seed and text, or one for each seed, as an array [seeds, texts] or [seeds, 1]."""
+    return np.array(values, dtype=float).reshape(len(values), -1)
+
+
+def _unmeasured(rows: Sequence[Sequence[str]]) -> str:
+    """A sentence about dashes, if there are any."""
+    dashes = any(_NOT_MEASURED in row for row in rows)
+    return f" {_NOT_MEASURED}: not measured, as these cells were run before it was asked for." if dashes else ""
 
 
 def _mean_or_none(values: Sequence[float | None], printed: float | None) -> str:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from datasets import DatasetDict
@@ -17,17 +17,21 @@ _MASK_TYPES = {"base": "none", "l2": "none", "L2X": "l2x", "IBA": "iba", "VMASK"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How VMASK is trained where paper and published code differ or are silent.
+    """How VMASK is trained where paper and published code differ or are silent. The defaults are the recipe "paper".
 
     Attributes:
-        layers, sample: see [`VMaskSettings`].
-        beta_start, beta_end: weight of the entropy in the first epoch and in the last.
+        layers, sample, hidden_size, reduction, site: see [`VMaskSettings`], where they begin with `mask_`.
+        beta_start, beta_end, beta_step_epochs: weight of the entropy by epoch, see [`BetaSchedule`].
     """
 
     layers: int = 1
     sample: str = "soft"
-    beta_start: float = 1.0  # the code's values
+    hidden_size: int | None = None
+    reduction: str = "token_mean"
+    site: str = "word"
+    beta_start: float = 1.0  # close to the code's values, as the paper tells none
     beta_end: float = 0.01
+    beta_step_epochs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,8 @@ class Encoder:
         if kind == "l2":
             training["weight_decay"] = self.weight_decay
         if kind == "VMASK":
-            model |= {"mask_layers": self.recipe.layers, "mask_sample": self.recipe.sample}
-            training |= {"mask_beta_start": self.recipe.beta_start, "mask_beta_end": self.recipe.beta_end}
+            for name, value in asdict(self.recipe).items():
+                (training if name.startswith("beta") else model)[f"mask_{name}"] = value
         return {"model": model, "training": training}
 
 
@@ -100,6 +104,46 @@ ENCODERS = {
         "BERT", lambda: {"model_name_or_path": "google-bert/bert-base-uncased"}, _PRETRAINED, 3, 3, 0.1, 100, 5
     ),
 }
+RECIPES = ("paper", "code")
+_CODE_HIDDEN = {"CNN": 500, "LSTM": 300, "BERT": 100}
+
+
+def with_recipe(encoder: str, recipe: str) -> str:
+    """The name of an encoder of [`ENCODERS`] under a recipe."""
+    return encoder if recipe == "paper" else f"{encoder}-{recipe}"
+
+
+def _by_code(usual: Encoder) -> Encoder:
+    """The encoder and its systems as in the published code, but for learning rate and batches, which are ours.
+
+    Two layers score a word, draws are 0 or 1, the term is the mean over all positions of batches in random order, padding
+    included, and β goes down in ten steps. The head of CNN and LSTM is one linear layer (BERT's pooler makes it two, as ours
+    are), and a CNN's embeddings have no dropout. BERT's mask lies on the whole embedding output.
+    """
+    pretrained = usual.pretrained
+    epochs = 10 if pretrained else 100
+    recipe = Recipe(
+        layers=2,
+        sample="hard_st",
+        hidden_size=_CODE_HIDDEN[usual.paper],
+        reduction="position_mean",
+        site="embedding_output" if pretrained else "word",
+        beta_step_epochs=epochs // 10,
+    )
+    differs = {} if pretrained else {"head_layers": 1}
+    if usual.paper == "CNN":
+        differs["embedding_dropout"] = 0.0
+    return replace(
+        usual,
+        model=lambda: usual.model() | differs,
+        training=usual.training | {"train_sampling_strategy": "random"},
+        epochs=epochs,
+        recipe=recipe,
+    )
+
+
+BY_CODE = {with_recipe(name, "code"): _by_code(encoder) for name, encoder in ENCODERS.items()}
+ENCODERS |= BY_CODE
 
 
 def train_system(
