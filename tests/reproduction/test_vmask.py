@@ -20,6 +20,7 @@ from hf_vat.reproduction.claims import claims_tables
 from hf_vat.reproduction.vmask import ENCODERS, SYSTEMS, VMaskCell, VMaskResults, rewrite_vmask, systems
 from hf_vat.reproduction.vmask.cells import KS, second_softmax, second_softmax_bound
 from hf_vat.reproduction.vmask.paper import VMASK_AOPC
+from hf_vat.reproduction.vmask.results import recipes_tables
 from hf_vat.training import BetaSchedule
 
 CURVES = [f"posthoc_self@{k}" for k in KS]
@@ -214,17 +215,17 @@ def compared(results) -> VMaskResults:
 
 def test_f66_recipes_are_compared_by_the_gain_that_each_gives(results):
     both = compared(results)
-    [recipes] = [table for table in both.tables([3]) if table.heading == "Recipes compared"]
-    assert [row[1:3] + [row[3].split(" ")[0], row[5]] for row in recipes.rows] == [
+    [recipes] = recipes_tables(both.recipes([3]))
+    assert [[*row[1:3], row[3].split(" ")[0], row[5]] for row in recipes.rows] == [
         ["accuracy", "VMASK - base, recipe paper", "+62.5", "2 of 2"],
         ["accuracy", "VMASK - base, recipe code", "+37.5", "2 of 2"],
         ["accuracy", "the second minus the first", "-25.0", "0 of 2"],
         ["accuracy", "base, code - paper", "+0.0", "0 of 2"],
         ["accuracy", "VMASK, code - paper", "-25.0", "0 of 2"],
     ]
-    assert [row[1] for row in both.tables([4])[2].rows[::5]] == ["prob_drop@5, LIME", "prob_drop@5, SampleShapley"]
-    assert not any(table.heading == "Recipes compared" for table in results.tables([3]))  # one recipe
-    assert not any(table.heading == "Recipes compared" for table in both.tables([]))
+    scores = [row[1] for row in recipes_tables(both.recipes([4, 8]))[0].rows]
+    assert scores[::5] == ["prob_drop@5, LIME", "prob_drop@5, SampleShapley"]
+    assert recipes_tables(results.recipes([3])) == recipes_tables(both.recipes([8])) == []  # one recipe, no such table
 
 
 def test_f66_a_reproduction_of_some_systems_has_rows_for_them_alone(results):
@@ -239,7 +240,7 @@ def test_f66_a_reproduction_of_some_systems_has_rows_for_them_alone(results):
 def test_f65_tables_are_written_again_from_the_json_file(results, tmp_path, monkeypatch, capsys):
     numbers = (3, 4, 6, 8, 9, 11)
     written = {"command": "hf-vat reproduce vmask", "tables": list(numbers), "cells": results.summaries()}
-    written["claims"] = results.claims(numbers)
+    written |= {"recipes": [], "claims": results.claims(numbers)}
     lime = next(claim for claim in written["claims"] if claim["score"] == "prob_drop@5, LIME")
     lime["paper"] = 0.05  # as it was written before
     (tmp_path / "vmask.json").write_text(json.dumps(written), encoding="utf-8")
@@ -317,6 +318,8 @@ def tiny(tokenizer, tmp_path, monkeypatch):
     cnn = {"word_encoder": "cnn", "encoder_size": 6, "embedding_size": 8, "word_preset": "vmask", "word_dropout": 0.0}
     few = {"epochs": 2, "lime_samples": 20, "shapley_samples": 2}
     monkeypatch.setitem(ENCODERS, "cnn", replace(ENCODERS["cnn"], model=lambda: dict(cnn), **few))
+    code = cnn | {"head_layers": 1, "embedding_dropout": 0.0}
+    monkeypatch.setitem(ENCODERS, "cnn-code", replace(ENCODERS["cnn-code"], model=lambda: code, **few))
     bert = {"model_name_or_path": str(tmp_path / "encoder")}
     made = replace(ENCODERS["minilm"], model=lambda: bert, start_epochs=1, **few)
     monkeypatch.setitem(ENCODERS, "minilm", made)
@@ -342,12 +345,54 @@ def test_systems_on_a_pretrained_encoder_start_from_one_model(tiny):
     assert len(vmask["correct"]) == 8 and set(CURVES) <= vmask.keys()
     assert {len(vmask[name]) for name in CURVES} == {8} and vmask["posthoc_self@10"] == [1.0] * 8
     assert {len(values) for values in vmask["aopc"].values()} == {8} and len(vmask["words"]) == 3
+    assert vmask["aopc"].keys() == vmask["aopc_softmax"].keys() == {"lime", "shapley", "random"}
+    assert len(vmask["full"]) == 8 and min(vmask["full"]) >= 0.5 and max(vmask["full"]) <= 1
+    for name, drops in vmask[
+        "aopc_softmax"
+    ].items():  # two classes, so the first softmax's drop says what the second's is
+        full, deleted = np.array(vmask["full"]), np.array(vmask["full"]) - vmask["aopc"][name]
+        if name != "random":  # a mean over three rankings
+            assert drops == pytest.approx((_sigmoid(2 * full - 1) - _sigmoid(2 * deleted - 1)).tolist(), abs=1e-6)
+        assert max(map(abs, drops)) <= second_softmax_bound(2)
     assert "correlation" not in results[wanted[1]] and "aopc" not in results[wanted[0]]
     words = {row.word: row for row in wanted[2].importance(tiny)}
     assert set(words) == {"the", "bad", "good", "film", "movie", "scene", "plot"}
     assert words["the"].count == 8 and vmask["correlation"]["1"]["n_words"] == 7
     few = {"pearson": None, "pearson_log": None, "spearman": None, "n_words": 1}  # only "the" is there 5 times
     assert vmask["correlation"]["5"] == few
+
+
+def _sigmoid(values: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-values))
+
+
+def test_f66_the_command_compares_the_recipes(tiny, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "results"
+    options = ["--datasets", "sst2", "--encoders", "cnn", "--seeds", "2", "--data_dir", tiny.data_dir]
+    options += ["--recipe", "paper,code", "--systems", "base,VMASK", "--table", "3,4,8"]
+    options += ["--work_dir", tiny.work_dir, "--output_dir", str(folder)]
+    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", *options])
+    reproduce.main()
+    text = (folder / "vmask-code.md").read_text(encoding="utf-8")
+    for said in ("### Recipes compared", "cnn-code, sst2 (2)", "VMASK - base, recipe code", "(500 wide between)"):
+        assert said in text
+    figures = {f"vmask-code-sst2-{name}-curves.png" for name in ("cnn", "cnn-code")}
+    assert {file.name for file in folder.iterdir()} >= {"vmask-code.json", "vmask-code.html", *figures}
+    ran = [VMaskCell("sst2", name, kind, 0) for name in ("cnn", "cnn-code") for kind in ("base", "VMASK")]
+    settings = [
+        json.loads((cell.folder(tiny) / "model" / "run.json").read_text(encoding="utf-8"))
+        | {"config": json.loads((cell.folder(tiny) / "model" / "config.json").read_text(encoding="utf-8"))}
+        for cell in ran
+    ]
+    assert [one["training"]["train_sampling_strategy"] for one in settings] == ["group_by_length"] * 2 + ["random"] * 2
+    assert [one["config"].get("head_layers", 2) for one in settings] == [2, 2, 1, 1]
+    assert [one["model"]["mask_reduction"] for one in settings] == [None, "token_mean", None, "position_mean"]
+    assert [one["training"]["mask_beta_step_epochs"] for one in settings] == [None, None, None, 10]
+    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", "--results", str(folder / "vmask-code.json")])
+    monkeypatch.chdir(tmp_path)
+    reproduce.main()
+    again = (tmp_path / "runs" / "results" / "vmask-code.md").read_text(encoding="utf-8")
+    assert again == text
 
 
 def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):

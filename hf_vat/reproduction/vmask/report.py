@@ -11,8 +11,8 @@ from ...training import BetaSchedule
 from ..claims import claims_tables
 from ..reporting import Figure, write_results, write_tables
 from ..running import CellSettings
-from .cells import EXPLAINED, MASKS, METHODS, VMaskCell
-from .results import METHOD_NAMES, TABLES, VMaskResults
+from .cells import EXPLAINED, MASKS, VMaskCell
+from .results import TABLES, VMaskResults, recipes_tables
 from .systems import BY_CODE, ENCODERS, Encoder
 
 _DRAWS = {"soft": "soft", "hard_st": "hard"}
@@ -36,13 +36,13 @@ def write_vmask(
     Returns:
         The path of `vmask.md`, or of `vmask-code.md` if there are cells by the recipe "code".
     """
-    claims = results.claims(numbers)
+    compared = {"recipes": results.recipes(numbers), "claims": results.claims(numbers)}
     dataset, encoder = results.settings()[0]
     return write_results(
         folder,
-        *_page(results, numbers, command, claims),
+        *_page(results, numbers, command, compared),
         vmask_figures(results, settings),
-        {"command": command, "tables": list(numbers), "cells": results.summaries(), "claims": claims},
+        {"command": command, "tables": list(numbers), "cells": results.summaries(), **compared},
         {
             f"{system} by LIME ({encoder}, {dataset}, seed 0)": load_explanations(
                 VMaskCell(dataset, encoder, system, 0).explanations(settings, "lime")
@@ -67,20 +67,28 @@ def rewrite_vmask(summary: str | Path, folder: str | Path, numbers: Sequence[int
         found = json.loads(Path(summary).read_text(encoding="utf-8"))
         results = VMaskResults({VMaskCell(**one["cell"]): one for one in found["cells"]})
         command, claims = found["command"], found["claims"]
-        numbers = list(numbers or found.get("tables", TABLES))  # earlier files do not name them
-        shown = [METHOD_NAMES[method] for method in METHODS]
-        claims = [claim | {"paper": None} if claim["score"].endswith(tuple(shown)) else claim for claim in claims]
+        # Earlier files name no tables and compare no recipes, and have the paper's AOPC as if it were on our scale.
+        numbers, recipes = list(numbers or found.get("tables", TABLES)), found.get("recipes", [])
+        claims = [claim | {"paper": None} if claim["score"].startswith("prob_drop") else claim for claim in claims]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{summary} is no vmask.json that hf-vat reproduce vmask has written.") from error
-    figures = vmask_figures(results, None)
-    summary = {"command": command, "tables": numbers, "cells": found["cells"], "claims": claims}
-    return write_tables(folder, *_page(results, numbers, command, claims), figures, summary)
+    compared = {"recipes": recipes, "claims": claims}
+    return write_tables(
+        folder,
+        *_page(results, numbers, command, compared),
+        vmask_figures(results, None),
+        {"command": command, "tables": numbers, "cells": found["cells"], **compared},
+    )
 
 
 def _page(
-    results: VMaskResults, numbers: Sequence[int], command: str, claims: Sequence[dict]
+    results: VMaskResults, numbers: Sequence[int], command: str, compared: dict[str, list[dict]]
 ) -> tuple[str, str, list[str], list[Table]]:
-    """Name, title, introduction and tables."""
+    """Name, title, introduction and tables of the page.
+
+    Args:
+        compared: "recipes" and "claims".
+    """
     used = {encoder: ENCODERS[encoder] for _, encoder in results.settings()}
     introduction = [
         f"Written by `{command}`.",
@@ -104,7 +112,8 @@ def _page(
             "rate of 0.01, and clips the gradient of its last layer alone); texts are not cut to the paper's lengths, and padding "
             "reaches to the longest text of a batch."
         )
-    tables = [results.data_table(), *results.tables(numbers), *claims_tables(claims)]
+    tables = [results.data_table(), *recipes_tables(compared["recipes"]), *results.tables(numbers)]
+    tables += claims_tables(compared["claims"])
     return name, title, introduction, tables
 
 

@@ -30,7 +30,7 @@ TABLES = {
     9: "Time of a training step, as a multiple of the base model's",
     11: "Correlation of global importance with frequency",
 }
-METHOD_NAMES = {"lime": "LIME", "shapley": "SampleShapley", "random": "random words"}
+_METHOD_NAMES = {"lime": "LIME", "shapley": "SampleShapley", "random": "random words"}
 _NOT_MEASURED = "–"
 _CURVE_KS = (1, 2, 5, 10)  # of the claims about figure 1
 _COST_LIMITS = {"CNN": 1.5, "LSTM": 1.3, "BERT": 1.1}  # what is asked of VMASK
@@ -99,7 +99,7 @@ class VMaskResults(Results):
             found.append(made[number](number))
             if number == 4:
                 found.append(self._printed_aopc_table())
-        return [*found, *self._recipes_tables(numbers), self._curves_table(), self._extremes_table()]
+        return [*found, self._curves_table(), self._extremes_table()]
 
     def _accuracy_table(self, number: int) -> Table:
         def cell(dataset: str, encoder: str, system: str) -> str:
@@ -121,7 +121,7 @@ class VMaskResults(Results):
 
         rows = []
         for method in (*METHODS, "random"):
-            rows += row(METHOD_NAMES[method], lambda run, method=method: run["aopc"].get(method))
+            rows += row(_METHOD_NAMES[method], lambda run, method=method: run["aopc"].get(method))
         rows += row("probability before", lambda run: run.get("full"))
         samples = "; ".join(
             f"{encoder} {ENCODERS[encoder].lime_samples} and {ENCODERS[encoder].shapley_samples}"
@@ -141,7 +141,7 @@ class VMaskResults(Results):
         rows = []
         for method in METHODS:
             for system in self.systems(EXPLAINED):
-                name, printed = f"{METHOD_NAMES[method]}, {system}", []
+                name, printed = f"{_METHOD_NAMES[method]}, {system}", []
                 for dataset, encoder in self.settings():
                     number = VMASK_AOPC[ENCODERS[encoder].paper, system, method].get(dataset)
                     printed.append("" if number is None else f"{number:.1f}")
@@ -155,7 +155,7 @@ class VMaskResults(Results):
                 self._means(*setting, system, lambda run: run.get("aopc_softmax", {}).get("random"))
                 for setting in self.settings()
             ]
-            rows.append([f"{METHOD_NAMES['random']}, {system}", "ours, second softmax", *ours])
+            rows.append([f"{_METHOD_NAMES['random']}, {system}", "ours, second softmax", *ours])
         bounds = [
             f"{100 * second_softmax_bound(len(PAPER_DATASETS[dataset].label_names)):.1f}"
             for dataset, _ in self.settings()
@@ -174,50 +174,6 @@ class VMaskResults(Results):
         """Mean ± sd over seeds of the mean over texts; a dash where cells were finished before it was measured."""
         found = [values(run) for run in self.runs(dataset, encoder, system)]
         return _NOT_MEASURED if None in found else mean_sd(_per_text(found).mean(1))
-
-    def _recipes_tables(self, numbers: Sequence[int]) -> list[Table]:
-        """What the published code's recipe changes in the difference of VMASK from base, where both recipes were run."""
-        settings = [
-            (dataset, encoder)
-            for dataset, encoder in self.settings()
-            if encoder not in BY_CODE and (dataset, with_recipe(encoder, "code")) in self.settings()
-        ]
-        rows = []
-        for dataset, encoder in settings:
-            for score in (*(["accuracy"] if 3 in numbers else []), *(METHODS if 4 in numbers else ())):
-                values = {
-                    (recipe, system): self.values(dataset, with_recipe(encoder, recipe), system, score)
-                    for recipe in RECIPES
-                    for system in ("base", "VMASK")
-                }
-                if next(iter(values.values())).shape[1] == 1:
-                    return []  # of summaries
-                seeds = min(len(one) for one in values.values())
-                values = {key: one[:seeds] for key, one in values.items()}
-                gains = {recipe: values[recipe, "VMASK"] - values[recipe, "base"] for recipe in RECIPES}
-                compared = {
-                    "VMASK - base, recipe paper": (values["paper", "VMASK"], values["paper", "base"]),
-                    "VMASK - base, recipe code": (values["code", "VMASK"], values["code", "base"]),
-                    "the second minus the first": (gains["code"], gains["paper"]),
-                    "base, code - paper": (values["code", "base"], values["paper", "base"]),
-                    "VMASK, code - paper": (values["code", "VMASK"], values["paper", "VMASK"]),
-                }
-                shown = score if score == "accuracy" else f"prob_drop@{AOPC_K}, {METHOD_NAMES[score]}"
-                for name, pair in compared.items():
-                    found = compare(*pair)
-                    difference = f"{found['difference']:+.1f} [{found['low']:.1f}, {found['high']:.1f}]"
-                    above = f"{found['seeds_won']} of {found['seeds']}"
-                    rows.append([f"{encoder}, {dataset}", shown, name, difference, f"{found['p_value']:.3f}", above])
-        if not rows:
-            return []
-        return [
-            Table(
-                "Recipes compared",
-                ["setting", "score", "what", "difference", "p", "seeds above 0"],
-                rows,
-                "Differences in points on the same test texts, intervals and p as of the claims below.",
-            )
-        ]
 
     def _words_table(self, number: int) -> Table:
         rows = [
@@ -329,13 +285,40 @@ class VMaskResults(Results):
                     found.append(self._claim(dataset, encoder, f"posthoc_self@{k}", worse))
         return found
 
+    def recipes(self, numbers: Sequence[int]) -> list[dict]:
+        """What the published code's recipe changes, where both recipes were run: for [`recipes_tables`]."""
+        found = []
+        for dataset, encoder in self.settings():
+            if encoder in BY_CODE or (dataset, with_recipe(encoder, "code")) not in self.settings():
+                continue
+            for score in (*(["accuracy"] if 3 in numbers else []), *(METHODS if 4 in numbers else ())):
+                values = {
+                    (recipe, system): self.values(dataset, with_recipe(encoder, recipe), system, score)
+                    for recipe in RECIPES
+                    for system in ("base", "VMASK")
+                }
+                seeds = min(map(len, values.values()))
+                values = {key: one[:seeds] for key, one in values.items()}
+                gains = {recipe: values[recipe, "VMASK"] - values[recipe, "base"] for recipe in RECIPES}
+                compared = {
+                    "VMASK - base, recipe paper": (values["paper", "VMASK"], values["paper", "base"]),
+                    "VMASK - base, recipe code": (values["code", "VMASK"], values["code", "base"]),
+                    "the second minus the first": (gains["code"], gains["paper"]),
+                    "base, code - paper": (values["code", "base"], values["paper", "base"]),
+                    "VMASK, code - paper": (values["code", "VMASK"], values["paper", "VMASK"]),
+                }
+                for name, pair in compared.items():
+                    shown = {"dataset": dataset, "encoder": encoder, "score": _shown(score), "what": name}
+                    found.append(shown | compare(*pair))
+        return found
+
     def _claim(self, dataset: str, encoder: str, score: str, worse: str, printed: Sequence = (None, None)) -> dict:
         ours = self.values(dataset, encoder, "VMASK", score)
         if worse == "Random":
             theirs = _per_text([run["random"][score] for run in self.runs(dataset, encoder, "VMASK")])
         else:
             theirs = self.values(dataset, encoder, worse, score)
-        shown = f"prob_drop@{AOPC_K}, {METHOD_NAMES[score]}" if score in METHODS else score
+        shown = _shown(score)
         return {
             **{"dataset": dataset, "encoder": encoder, "score": shown, "group": shown, "claim": f"VMASK > {worse}"},
             "paper": None if None in printed else printed[0] - printed[1],
@@ -361,6 +344,28 @@ class VMaskResults(Results):
                 for system, values in self._curve_values(dataset, encoder).items()
             }
         }
+
+
+def recipes_tables(recipes: Sequence[dict]) -> list[Table]:
+    """What [`VMaskResults.recipes`] found, as a table; nothing without."""
+    rows = [
+        [
+            f"{one['encoder']}, {one['dataset']}",
+            one["score"],
+            one["what"],
+            f"{one['difference']:+.1f} [{one['low']:.1f}, {one['high']:.1f}]",
+            f"{one['p_value']:.3f}",
+            f"{one['seeds_won']} of {one['seeds']}",
+        ]
+        for one in recipes
+    ]
+    columns = ["setting", "score", "what", "difference", "p", "seeds above 0"]
+    caption = "Differences in points on the same test texts; intervals and p as those of the claims below."
+    return [Table("Recipes compared", columns, rows, caption)] if rows else []
+
+
+def _shown(score: str) -> str:
+    return f"prob_drop@{AOPC_K}, {_METHOD_NAMES[score]}" if score in METHODS else score
 
 
 def _per_text(values: Sequence) -> np.ndarray:
