@@ -190,10 +190,12 @@ def test_f64_f66_the_published_codes_recipe_by_name(monkeypatch):
     }
     epochs = made["training"]["num_train_epochs"]
     given = [made["training"][f"mask_beta_{name}"] for name in ("start", "end", "step_epochs")]
-    by_hand = {0: 1.0, 9: 1.0, 10: 0.901, 90: 0.109, 99: 0.109}
-    assert {epoch: BetaSchedule(*given).beta(epoch, epochs) for epoch in by_hand} == pytest.approx(by_hand)
+    by_hand = {0: 1.0, 3: 1.0, 4: 0.901, 36: 0.109, 39: 0.109}  # the code's 0, 9, 10, 90 and 99 of 100
+    assert epochs == 40 and {epoch: BetaSchedule(*given).beta(epoch, epochs) for epoch in by_hand} == pytest.approx(
+        by_hand
+    )
     assert [ENCODERS[f"{name}-code"].recipe.hidden_size for name in ("lstm", "minilm", "bert")] == [300, 100, 100]
-    assert [ENCODERS[f"{name}-code"].epochs for name in ("lstm", "minilm", "bert")] == [100, 10, 10]
+    assert [ENCODERS[f"{name}-code"].epochs for name in ("lstm", "minilm", "bert")] == [40, 10, 10]
     monkeypatch.setattr(systems, "glove_folder", lambda: "glove")
     usual, code = ENCODERS["cnn"], ENCODERS["cnn-code"]
     assert code.model() == usual.model() | {"head_layers": 1, "embedding_dropout": 0.0}
@@ -387,7 +389,8 @@ def test_f66_the_command_compares_the_recipes(tiny, tmp_path, monkeypatch, capsy
     assert [one["training"]["train_sampling_strategy"] for one in settings] == ["group_by_length"] * 2 + ["random"] * 2
     assert [one["config"].get("head_layers", 2) for one in settings] == [2, 2, 1, 1]
     assert [one["model"]["mask_reduction"] for one in settings] == [None, "token_mean", None, "position_mean"]
-    assert [one["training"]["mask_beta_step_epochs"] for one in settings] == [None, None, None, 10]
+    assert [one["training"]["mask_beta_step_epochs"] for one in settings] == [None, None, None, 4]
+    assert [one["model"]["max_length"] for one in settings] == [256, 256, 50, 50]  # of SST-2 in the paper's table 7
     monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", "--results", str(folder / "vmask-code.json")])
     monkeypatch.chdir(tmp_path)
     reproduce.main()

@@ -10,6 +10,10 @@ def _row(*values: float) -> dict[str, float]:
     return dict(zip(_ORDER, values, strict=True))
 
 
+# table 7, words to which texts are cut and padded: data set -> number
+VMASK_LENGTHS = _row(250, 50, 50, 150, 50, 15, 25)
+
+
 # tables 3 and 8, test and validation accuracy: table -> (encoder of the paper, system) -> data set -> number
 VMASK_ACCURACY: dict[int, dict[tuple[str, str], dict[str, float]]] = {
     3: {

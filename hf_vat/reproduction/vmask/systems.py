@@ -10,6 +10,7 @@ from datasets import DatasetDict
 from ...data.offline import glove_folder, minilm_folder
 from ...training import ModelArguments
 from ..running import train_once
+from .paper import VMASK_LENGTHS
 
 SYSTEMS = ("base", "l2", "L2X", "IBA", "VMASK")
 _MASK_TYPES = {"base": "none", "l2": "none", "L2X": "l2x", "IBA": "iba", "VMASK": "vmask"}
@@ -48,6 +49,7 @@ class Encoder:
         weight_decay: of the system l2.
         lime_samples, shapley_samples: subsets of a text for LIME, and orders of its words for sampled Shapley values.
         recipe: of VMASK.
+        paper_lengths: whether texts are cut to the words that the paper's table 7 has.
     """
 
     paper: str
@@ -59,6 +61,7 @@ class Encoder:
     lime_samples: int
     shapley_samples: int
     recipe: Recipe = Recipe()
+    paper_lengths: bool = False
 
     @property
     def pretrained(self) -> bool:
@@ -114,14 +117,15 @@ def with_recipe(encoder: str, recipe: str) -> str:
 
 
 def _by_code(usual: Encoder) -> Encoder:
-    """The encoder and its systems as in the published code, but for learning rate and batches, which are ours.
+    """The encoder and its systems as in the published code, but for learning rate, batches and, of CNN and LSTM, epochs.
 
     Two layers score a word, draws are 0 or 1, the term is the mean over all positions of batches in random order, padding
     included, and β goes down in ten steps. The head of CNN and LSTM is one linear layer (BERT's pooler makes it two, as ours
-    are), and a CNN's embeddings have no dropout. BERT's mask lies on the whole embedding output.
+    are), their texts have the paper's lengths, and a CNN's embeddings have no dropout. BERT's mask lies on the whole embedding
+    output.
     """
     pretrained = usual.pretrained
-    epochs = 10 if pretrained else 100
+    epochs = 10 if pretrained else usual.epochs  # the code has 100
     recipe = Recipe(
         layers=2,
         sample="hard_st",
@@ -139,11 +143,16 @@ def _by_code(usual: Encoder) -> Encoder:
         training=usual.training | {"train_sampling_strategy": "random"},
         epochs=epochs,
         recipe=recipe,
+        paper_lengths=not pretrained,
     )
 
 
 BY_CODE = {with_recipe(name, "code"): _by_code(encoder) for name, encoder in ENCODERS.items()}
 ENCODERS |= BY_CODE
+
+
+def _length(encoder: Encoder, dataset: str) -> int:
+    return VMASK_LENGTHS.get(dataset, 256) if encoder.paper_lengths else 256
 
 
 def train_system(
@@ -182,7 +191,7 @@ def train_system(
     train_once(
         folder,
         decisive,
-        ModelArguments(max_length=256, **made["model"], **model),
+        ModelArguments(max_length=_length(encoder, name), **made["model"], **model),
         name,
         data,
         eval_strategy="epoch",
