@@ -134,7 +134,8 @@ class VMaskResults(Results):
             f"prob_drop@{AOPC_K} on {AOPC_TEXTS} random test texts, the same for all. Subsets of a text for LIME and orders of its words "
             f"for SampleShapley: {samples}. Random words: mean of three random rankings. Probability before: of the predicted "
             "class on the full texts, the most that can be lost; a model that is surer of itself has more to lose, so look at "
-            f"the distance from random words. The paper's numbers are on another scale, see the next table.{_unmeasured(rows)}",
+            "the distance from random words. The paper's numbers are presumably on another scale, see the next table."
+            f"{_unmeasured(rows)}",
         )
 
     def _printed_aopc_table(self) -> Table:
@@ -164,10 +165,10 @@ class VMaskResults(Results):
             "Table 4, the paper's numbers, and ours on the scale that they presumably have",
             ["explanations, system", "whose", *self._headings()],
             [*rows, ["most that can be lost", "after a second softmax", *bounds]],
-            "An inference from the numbers and the published code, which nobody has confirmed: the code's LSTM returns "
-            "probabilities, and a second softmax of them lets no probability fall by more than (e - 1) / (e + C - 1) with C "
-            "classes. The paper's AOPC of CNN and LSTM keep that bound on all its data sets, those of BERT do not, so of BERT nothing is "
-            f"presumed here, and ours after a second softmax are not comparable with them.{_unmeasured(rows)}",
+            "The scale is inferred from the printed numbers and the published code, and not proven: that code's LSTM returns "
+            "probabilities, and with a second softmax over them the probability of a class cannot fall by more than "
+            "(e - 1) / (e + C - 1) with C classes. The paper's AOPC of CNN and LSTM keep that bound on all its data sets. Those of "
+            f"BERT do not, so they are on some other scale, which ours in this table are not comparable with.{_unmeasured(rows)}",
         )
 
     def _means(self, dataset: str, encoder: str, system: str, values: Callable[[dict], list | float | None]) -> str:
