@@ -278,6 +278,27 @@ def test_f65_the_page_in_the_documentation_is_what_its_json_file_gives(tmp_path)
             assert file.read_text(encoding="utf-8") == (folder / file.name).read_text(encoding="utf-8")
 
 
+def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
+    """A smaller drop is not less faithfulness: it goes with less sure predictions, as the page with both recipes shows."""
+    root = Path(__file__).resolve().parents[2]
+    claims = json.loads((root / "docs" / "results" / "vmask.json").read_text(encoding="utf-8"))["claims"]
+    for method in ("LIME", "SampleShapley"):
+        verdicts = [claim["verdict"] for claim in claims if claim["score"] == f"prob_drop@5, {method}"]
+        assert (len(verdicts), verdicts.count("held"), verdicts.count("failed")) == (7, 1, 3)
+    limits = " ".join((root / "docs" / "concepts" / "limits.md").read_text(encoding="utf-8").split())
+    assert "more probability than the base model in one setting of seven, and less in three" in limits
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    assert "more faithful in one" not in limits and "explanations more faithful held" not in readme
+    cells = json.loads((root / "docs" / "results" / "vmask-code.json").read_text(encoding="utf-8"))["cells"]
+    by_system = {
+        kind: [cell for cell in cells if cell["cell"]["kind"] == kind and cell["cell"]["encoder"] == "cnn"]
+        for kind in ("base", "VMASK")
+    }
+    for base, vmask in zip(*by_system.values(), strict=True):
+        assert base["cell"]["seed"] == vmask["cell"]["seed"]
+        assert base["full"] > vmask["full"] and base["aopc"]["lime"] > vmask["aopc"]["lime"]
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
