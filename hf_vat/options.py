@@ -127,6 +127,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         "start": [_VAT, _given("start_epochs")],
         "attention_probe_size": [_one_of("pooling", "attention")],
         **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors", "encoder_size", "word_dropout")},
+        "embedding_dropout": [_WORDS],
         "extra_words": [_WORDS, _given("vectors")],
         "embedding_size": [_WORDS, _without("vectors")],
         "bidirectional": [_one_of("word_encoder", "lstm")],
@@ -199,7 +200,14 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
                 "pretrained encoders, as word encoders stay in float32",
                 lambda settings: any(word not in _WORD_ENCODERS for word in _encoders_of(settings)),
             )
-        ]
+        ],
+        **{
+            name: [_without("results")]
+            for name in (
+                *("datasets", "encoders", "seeds", "add", "recipe", "systems", "data_dir", "work_dir", "jobs"),
+                *("max_train_samples", "max_eval_samples"),
+            )
+        },
     },
 }
 

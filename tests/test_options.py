@@ -45,7 +45,7 @@ ALWAYS = {
         "compressor_learning_rate",
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
-    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "warmup_steps"},
+    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "warmup_steps", "head_layers"},
     "explain": DATA
     | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
     | {"csv", "parquet", "target"},
@@ -53,8 +53,7 @@ ALWAYS = {
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
     | {"random_seeds", "batch_size", "output_dir"},
-    "reproduce": {"table", "datasets", "encoders", "seeds", "add", "data_dir", "work_dir", "output_dir"}
-    | {"max_train_samples", "max_eval_samples", "jobs"},
+    "reproduce": {"table", "output_dir", "results"},
 }
 WORDS = "--word_encoder lstm"
 MASK = "--mask_type vmask"
@@ -87,6 +86,7 @@ CASES = {
         "vectors": ("--vectors nothere.txt", f"--vectors nothere.txt {WORDS}"),
         "encoder_size": ("--encoder_size 10", f"--encoder_size 10 {WORDS}"),
         "word_dropout": ("--word_dropout 7", f"--word_dropout 0.2 {WORDS}"),
+        "embedding_dropout": ("--embedding_dropout 0", f"--embedding_dropout 0 {WORDS}"),
         "extra_words": (f"--extra_words 10 {WORDS}", f"--extra_words 10 --vectors here.txt {WORDS}"),
         "embedding_size": ("--embedding_size 300", f"--embedding_size 300 {WORDS}"),
         "bidirectional": ("--bidirectional --word_encoder cnn", f"--bidirectional {WORDS}"),
@@ -158,7 +158,15 @@ CASES = {
     },
     "evaluate": READ
     | {"seed": ("--seed 1", "--seed 1 --methods attention lime")},
-    "reproduce": {"bf16": ("--bf16", "--bf16 --encoders lstm,minilm")},
+    "reproduce": {"bf16": ("--bf16", "--bf16 --encoders lstm,minilm")}
+    | {
+        option: (f"--{option} {value} --results vmask.json", f"--{option} {value}")
+        for option, value in {
+            "datasets": "trec", "encoders": "cnn", "seeds": 2, "add": "trec/cnn/2", "recipe": "code",
+            "systems": "base,VMASK", "data_dir": "data", "work_dir": "runs/cells", "jobs": 2,
+            "max_train_samples": 20, "max_eval_samples": 20,
+        }.items()
+    },
 }  # fmt: skip
 ROWS = [(command, option) for command, rows in NEEDS.items() for option in rows]
 OWN = {field.name for field in fields(VATTrainingArguments)} - {field.name for field in fields(TrainingArguments)}

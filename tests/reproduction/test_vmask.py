@@ -88,7 +88,7 @@ def test_f65_the_papers_aopc_stands_in_rows_of_its_own_beside_ours_on_the_presum
         ["LIME, base", "paper, as printed", "11.9"],
         ["LIME, base", "ours, second softmax", "–"],
     ]
-    assert "not measured" in printed.caption and "inference" in printed.caption
+    assert "not measured" in printed.caption and "inferred" in printed.caption
     for cell, result in results.results.items():
         if "aopc" in result:
             better = cell.kind == "VMASK"
