@@ -279,7 +279,7 @@ def test_f65_the_page_in_the_documentation_is_what_its_json_file_gives(tmp_path)
 
 
 def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
-    """A smaller drop is not less faithfulness: it goes with less sure predictions, as the page with both recipes shows."""
+    """A smaller drop alone is not less faithfulness: random words cost less too, as the page with both recipes shows."""
     root = Path(__file__).resolve().parents[2]
     claims = json.loads((root / "docs" / "results" / "vmask.json").read_text(encoding="utf-8"))["claims"]
     for method in ("LIME", "SampleShapley"):
@@ -294,9 +294,9 @@ def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
         kind: [cell for cell in cells if cell["cell"]["kind"] == kind and cell["cell"]["encoder"] == "cnn"]
         for kind in ("base", "VMASK")
     }
-    for base, vmask in zip(*by_system.values(), strict=True):
-        assert base["cell"]["seed"] == vmask["cell"]["seed"]
-        assert base["full"] > vmask["full"] and base["aopc"]["lime"] > vmask["aopc"]["lime"]
+    for method in ("lime", "shapley", "random"):
+        base, vmask = (np.mean([cell["aopc"][method] for cell in found]) for found in by_system.values())
+        assert base > vmask, method
 
 
 @pytest.mark.parametrize(
