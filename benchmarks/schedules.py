@@ -7,17 +7,14 @@ ATT run per seed is the control of all. No test data are read: the sentences of 
 Finished cells are kept in `--work_dir` and not run again, so an interrupted study goes on where it stopped.
 """
 
-from bisect import bisect_right
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
-import torch
 from datasets import DatasetDict
 from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
-from transformers import get_scheduler
+from transformers import Trainer
 
 from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
@@ -28,7 +25,7 @@ from hf_vat.faithfulness.agreement import normalized_entropy
 from hf_vat.report import Table
 from hf_vat.report.tables import markdown
 from hf_vat.reproduction.running import RESULT, in_parallel, save_result, train_once
-from hf_vat.training import ModelArguments, VATTrainer
+from hf_vat.training import ModelArguments, VATTrainer, recipes
 
 LEARNER_EPOCHS = 4  # of the encoder, in every row
 LINEAR = {"learning_rate": 5e-5, "warmup_steps": 0.1, "lr_scheduler_type": "linear"}
@@ -38,23 +35,24 @@ ONCE = {"start_epochs": 0, "compress_epochs": 2, "learn_epochs": 4, "num_train_e
 ATT = {"pooling": "attention", "bottleneck": "none"}
 SUM = {"pooling": "attention", "bottleneck": "gaussian", "beta": 0.1, "kl_reduction": "sum"}
 MEAN = SUM | {"kl_reduction": "mean"}
-# row: settings of the model, settings of training, what is patched in the trainer: see `EachPhase`
+JOINT = {"start": "joint", "start_epochs": 2, "compress_epochs": 2, "learn_epochs": 2, "num_train_epochs": 6}
+# What VATTrainer does not do: one schedule of the learning rate over all phases; moments that begin with each phase.
+OVER_ALL = ("create_scheduler",)
+FRESH = ("enter_epoch",)
+# row: settings of the model, settings of training, methods of the trainer that `Other` replaces
 ROWS = {
     "base": ({"pooling": "first", "bottleneck": "none"}, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, ()),
     "ATT (matched)": (ATT, LINEAR | {"num_train_epochs": LEARNER_EPOCHS}, ()),
     "ATT (matched), constant": (ATT, CONSTANT | {"num_train_epochs": LEARNER_EPOCHS}, ()),
-    "linear over all phases": (MEAN, TWICE | LINEAR, ()),
-    "constant": (MEAN, TWICE | CONSTANT, ()),
-    "constant, sum of the KL": (SUM, TWICE | CONSTANT, ()),
-    "linear in each phase": (MEAN, TWICE | LINEAR, ("create_scheduler",)),
-    "linear in each phase, fresh moments": (MEAN, TWICE | LINEAR, ("create_scheduler", "enter_epoch")),
-    "constant, a warm-up in each phase, fresh moments": (
-        MEAN,
-        TWICE | CONSTANT,
-        ("create_scheduler", "enter_epoch"),
-    ),
-    "constant, one round": (MEAN, ONCE | CONSTANT, ()),
-    "linear in each phase, one round": (MEAN, ONCE | LINEAR, ("create_scheduler",)),
+    "linear over all phases": (MEAN, TWICE | LINEAR, OVER_ALL),
+    "constant": (MEAN, TWICE | CONSTANT, OVER_ALL),
+    "constant, sum of the KL": (SUM, TWICE | CONSTANT, OVER_ALL),
+    "linear in each phase": (MEAN, TWICE | LINEAR, ()),
+    "linear in each phase, fresh moments": (MEAN, TWICE | LINEAR, FRESH),
+    "constant, a warm-up in each phase, fresh moments": (MEAN, TWICE | CONSTANT, FRESH),
+    "constant, one round": (MEAN, ONCE | CONSTANT, OVER_ALL),
+    "linear in each phase, one round": (MEAN, ONCE | LINEAR, ()),
+    "linear in each phase, joint start": (MEAN, JOINT | LINEAR, ()),
 }
 CONTROLS = ("base", "ATT (matched)")  # beside which the others are shown
 SCORES = ("accuracy_drop@5", "posthoc_gold@5", "self prob_drop@5", "self posthoc_self@5")
@@ -68,27 +66,10 @@ class ScheduleArguments(StudyArguments):
     train_size: int | None = field(default=None, metadata={"help": f"Training texts; {SIZES} by default."})
 
 
-class EachPhase:
-    """What [`VATTrainer`] does not do, as methods for it: a schedule of the learning rate, or moments, for each phase."""
+class Other:
+    """Methods for [`VATTrainer`] in place of its own."""
 
-    def create_scheduler(self, num_training_steps: int, optimizer=None):
-        """The stock scheduler once for each phase, with its own warm-up and decay."""
-        optimizer, epochs = self.optimizer if optimizer is None else optimizer, self.state.num_train_epochs
-        steps = num_training_steps // epochs
-        starts = [epoch * steps for epoch in range(epochs) if self.schedule.begins(epoch)]
-        factors = []
-        for start, end in pairwise([*starts, num_training_steps]):
-            alone = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=optimizer.defaults["lr"])
-            warmup = self.args.get_warmup_steps(end - start)
-            factors += get_scheduler(self.args.lr_scheduler_type, alone, warmup, end - start).lr_lambdas
-
-        def factor(step: int) -> float:
-            phase = bisect_right(starts, step) - 1
-            return factors[phase](step - starts[phase])
-
-        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-        self._created_lr_scheduler = True
-        return self.lr_scheduler
+    create_scheduler = Trainer.create_scheduler
 
     def enter_epoch(self, epoch: int) -> None:
         """A phase begins with a fresh optimizer for what it trains."""
@@ -164,7 +145,7 @@ def trained(args: ScheduleArguments, data: DatasetDict, dataset: str, name: str,
     target = folder(args, dataset, name, seed) / "model"
     with ExitStack() as stack:
         for method in patched:
-            stack.enter_context(patch.object(VATTrainer, method, getattr(EachPhase, method)))
+            stack.enter_context(patch.object(VATTrainer, method, getattr(Other, method)))
         train_once(
             target,
             decisive(args, dataset, name),
@@ -222,9 +203,11 @@ def to_markdown(args: ScheduleArguments) -> str:
         f"MiniLM (6 layers); training texts: {sizes}; batches of 32; validation data only, at most {VALIDATION} texts, on which "
         f"nothing is trained; each row is the model of the last epoch. Every row trains the encoder for {LEARNER_EPOCHS} "
         "epochs, so ATT (matched) is the control. VAT has 2 epochs of the compressor and 2 of the learner, twice, in *one round* 2 and 4; the KL has "
-        "weight 0.1 and is averaged over latent dimensions, but in the row that has its sum. "
+        "weight 0.1 and is averaged over latent dimensions, but in the row that has its sum. With a *joint start* learner and "
+        "compressor are trained together for 2 epochs, then come 2 and 2. "
         "One schedule of the learning rate, with one warm-up, and Adam's moments go through all phases, but where the row says "
-        "that *each phase* has its own, or begins with *fresh moments*. Scores are of the attention as it ranks words. "
+        "that *each phase* has its own, or begins with *fresh moments*. The recipe in bold is that of `hf-vat train`, of "
+        "`hf-vat reproduce vat` and of the quickstart. Scores are of the attention as it ranks words. "
         "accuracy_drop and posthoc_gold: the scorer of all rankings is the seed's base model; *self*: the model itself. Percent, "
         "mean ± sd over seeds; in brackets the mean difference from ATT (matched) and the seeds in which it is above 0. "
         "Entropy is that of the attention over words, from 0 to 1.",
@@ -247,6 +230,18 @@ def to_markdown(args: ScheduleArguments) -> str:
     return "\n".join(lines) + "\n"
 
 
+def bold(name: str) -> str:
+    """The name, in bold for the recipe in use."""
+    model, training, replaced = ROWS[name]
+    recipe = recipes.PRETRAINED_RECIPE
+    used = recipes.PRETRAINED | recipe.model(bottleneck=True) | recipe.training(bottleneck=True)
+    return (
+        f"**{name}**"
+        if not replaced and (model | training).items() <= (used | {"pooling": "attention"}).items()
+        else name
+    )
+
+
 def to_means(by_dataset: dict[str, dict[str, list[dict]]]) -> Table:
     """Mean differences from ATT (matched) over data sets and seeds."""
     rows = []
@@ -264,7 +259,7 @@ def to_means(by_dataset: dict[str, dict[str, list[dict]]]) -> Table:
             overall = differences[..., 1:].mean(2)  # [data sets, seeds]
             rows.append(
                 [
-                    name,
+                    bold(name),
                     *(f"{100 * value:+.1f}" for value in differences.mean((0, 1))),
                     f"{100 * overall.mean():+.1f} ± {100 * overall.std(ddof=1) / overall.size**0.5:.1f}",
                 ]
@@ -286,7 +281,7 @@ def to_table(results: dict[str, list[dict]], title: str) -> Table:
             values = np.array([result.get(column, np.nan) for result in found])
             control = np.array([result[column] for result in results["ATT (matched)"]])
             cells.append(to_cell(values, None if name in ("random", *CONTROLS) else control, column))
-        rows.append([name, *cells])
+        rows.append([name if name == "random" else bold(name), *cells])
     return Table(title, ["training", *columns], rows, "")
 
 

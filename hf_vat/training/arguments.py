@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from transformers import SchedulerType, TrainingArguments
+from transformers import TrainingArguments
 
 from ..errors import InputError
 
@@ -20,10 +20,10 @@ class VATTrainingArguments(TrainingArguments):
         start_epochs (`int`, *optional*, defaults to 0):
             Epochs of the first phase. After it compressor and learner phases alternate until `num_train_epochs`. There is
             no such phase by default: a pretrained encoder's rankings were best when the compressor came first
-            (docs/heads/minilm.md).
+            (docs/schedules.md).
         compress_epochs (`int`, *optional*, defaults to 2):
             Epochs of a compressor phase.
-        learn_epochs (`int`, *optional*, defaults to 2):
+        learn_epochs (`int`, *optional*, defaults to 4):
             Epochs of a learner phase.
         compressor_learning_rate (`float`, *optional*, defaults to 1e-3):
             Peak learning rate of everything on top of the encoder (attention, compressor, heads) and of a word mask.
@@ -56,15 +56,16 @@ class VATTrainingArguments(TrainingArguments):
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
     estimates are the first process's.
 
-    Defaults that differ from the base class: `num_train_epochs` is 4, a compressor and a learner phase; the learning rate
-    stays what it is after a warm-up of a tenth of all steps (`lr_scheduler_type="constant_with_warmup"`,
-    `warmup_steps=0.1`), as all phases share one schedule and with a linear one the late phases had little, and worse rankings
-    (docs/schedules.md); Adam's moments last from phase to phase, as fresh ones were no better;
+    Each phase has the schedule of the learning rate for itself, with its own warm-up and decay; with one over all phases the
+    late ones had little, and worse rankings. Adam's moments last from phase to phase; fresh ones were no better
+    (docs/schedules.md).
+
+    Defaults that differ from the base class: `num_train_epochs` is 6, a compressor and a learner phase; `warmup_steps` is 0.1;
     `logging_nan_inf_filter` is off, since training stops at a loss that is not finite; `ddp_find_unused_parameters` is
     on, since phases leave parameters unused.
     """
 
-    num_train_epochs: float = field(default=4.0, metadata={"help": "Epochs of all phases together."})
+    num_train_epochs: float = field(default=6.0, metadata={"help": "Epochs of all phases together."})
     start: str = field(
         default="finetune",
         metadata={
@@ -74,7 +75,7 @@ class VATTrainingArguments(TrainingArguments):
     )
     start_epochs: int = field(default=0, metadata={"help": "Epochs of the first phase."})
     compress_epochs: int = field(default=2, metadata={"help": "Epochs of a compressor phase."})
-    learn_epochs: int = field(default=2, metadata={"help": "Epochs of a learner phase."})
+    learn_epochs: int = field(default=4, metadata={"help": "Epochs of a learner phase."})
     compressor_learning_rate: float = field(
         default=1e-3, metadata={"help": "Peak learning rate of attention, compressor and heads."}
     )
@@ -116,12 +117,9 @@ class VATTrainingArguments(TrainingArguments):
             "nargs": "+",
         },
     )
-    lr_scheduler_type: SchedulerType | str = field(
-        default="constant_with_warmup", metadata={"help": "Learning rate over all phases together."}
-    )
     warmup_steps: float = field(
         default=0.1,
-        metadata={"help": "Steps in which the learning rate goes up from 0, or below 1 their share of all steps."},
+        metadata={"help": "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."},
     )
     logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
     ddp_find_unused_parameters: bool | None = field(

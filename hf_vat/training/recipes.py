@@ -68,10 +68,9 @@ WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 64, "lr_scheduler
 WORDS_RECIPE = Recipe("joint", 6, 2, 2, 3, "separate", 0.01, "sum")
 PRETRAINED = {
     **{"learning_rate": 5e-5, "per_device_train_batch_size": 32},
-    # Phases that come late need their learning rate as well.
-    **{"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 0.1},
+    **{"lr_scheduler_type": "linear", "warmup_steps": 0.1},  # in each phase
 }
-PRETRAINED_RECIPE = Recipe("finetune", 0, 2, 2, 2, "separate", 0.1, "mean")
+PRETRAINED_RECIPE = Recipe("finetune", 0, 1, 2, 4, "separate", 0.1, "mean")
 
 
 _TOLD = (

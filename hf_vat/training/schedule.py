@@ -1,7 +1,11 @@
 """Which phase an epoch belongs to, and how much a word mask's term weighs in it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import torch
+from transformers import TrainingArguments, get_scheduler
 
 from ..errors import InputError
 
@@ -44,6 +48,10 @@ class PhaseSchedule:
         """Whether a phase begins with this epoch."""
         return self._locate(epoch)[1] == 0
 
+    def starts(self, epochs: int) -> list[int]:
+        """The epochs, of so many, with which a phase begins."""
+        return [epoch for epoch in range(epochs) if self.begins(epoch)]
+
     def rounds(self, epochs: float) -> int:
         """How many rounds, each of a compressor and a learner phase, are over after so many epochs."""
         return max(int((epochs - self.start_epochs) // (self.compress_epochs + self.learn_epochs)), 0)
@@ -58,6 +66,25 @@ class PhaseSchedule:
         if place < self.compress_epochs:
             return "compress", place
         return "learn", place - self.compress_epochs
+
+
+def phase_factor(
+    args: TrainingArguments, optimizer: torch.optim.Optimizer, steps: int
+) -> Callable[[int], float] | None:
+    """By what the learning rates are multiplied at a step, counted from 0, of a phase of so many steps.
+
+    Args:
+        args: with the scheduler, its settings and its warm-up.
+        optimizer: whose learning rates these are; a scheduler may ask for its default one.
+
+    Returns:
+        None if the scheduler's learning rates are no function of the step.
+    """
+    stand_in = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=optimizer.defaults["lr"])
+    scheduler = get_scheduler(
+        args.lr_scheduler_type, stand_in, args.get_warmup_steps(steps), steps, args.lr_scheduler_kwargs
+    )
+    return scheduler.lr_lambdas[0] if isinstance(scheduler, torch.optim.lr_scheduler.LambdaLR) else None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import logging
 import math
 import operator
 import os
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 
 import torch
 from datasets import IterableDataset
@@ -23,7 +24,7 @@ from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy
 from .interrupt import StopOnInterrupt
 from .pushing import PushingTrainer
-from .schedule import BetaSchedule, PhaseSchedule
+from .schedule import BetaSchedule, PhaseSchedule, phase_factor
 
 logger = logging.getLogger(__name__)
 
@@ -363,6 +364,32 @@ class VATTrainer(PushingTrainer):
                 if (parameters := [p for p in group["params"] if (id(p) in in_encoder) == encoder])
             ]
         return optimizer
+
+    def set_initial_training_values(self, args, dataloader):
+        values = super().set_initial_training_values(args, dataloader)
+        self._steps_per_epoch = values[1]
+        return values
+
+    def create_scheduler(self, num_training_steps: int, optimizer=None):
+        """The stock scheduler, once for each phase: every phase has its own warm-up and decay, so that those that come
+        late have their learning rate as well (docs/schedules.md). `warmup_steps` below 1 are a share of the phase, others its
+        steps."""
+        starts = [epoch * self._steps_per_epoch for epoch in self.schedule.starts(self.state.num_train_epochs)]
+        if self.lr_scheduler is not None or len(starts) < 2:
+            return super().create_scheduler(num_training_steps, optimizer)
+        optimizer = self.optimizer if optimizer is None else optimizer
+        lengths = [end - start for start, end in pairwise([*starts, num_training_steps])]
+        factors = [phase_factor(self.args, optimizer, length) for length in lengths]
+        if None in factors:  # it follows a metric, or steps by itself, over all phases
+            return super().create_scheduler(num_training_steps, optimizer)
+
+        def factor(step: int) -> float:
+            phase = bisect_right(starts, step) - 1
+            return factors[phase](step - starts[phase])
+
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        self._created_lr_scheduler = True
+        return self.lr_scheduler
 
     def enter_epoch(self, epoch: int) -> None:
         """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
