@@ -42,19 +42,6 @@ RECIPES = {
         "compressor rate 3e-3": replace(START, compressor_learning_rate=3e-3),
     },
 }
-_SHORT = replace(START, start_epochs=2, rounds=2, compress_epochs=1, learn_epochs=1)
-RECIPES["minilm"] = {
-    "joint start": _SHORT,
-    "ATT as start (the paper's reading)": replace(_SHORT, start="finetune"),
-    "compressor first": replace(_SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2),
-    "compressor first, mean KL": replace(
-        _SHORT, start_epochs=0, rounds=2, compress_epochs=2, learn_epochs=2, kl_reduction="mean"
-    ),
-    "shared head": replace(_SHORT, heads="shared"),
-    "β = 0.01": replace(_SHORT, beta=0.01),
-    "mean KL, β = 0.1": replace(_SHORT, kl_reduction="mean"),
-    "mean KL, β = 1": replace(_SHORT, kl_reduction="mean", beta=1.0),
-}
 
 
 @dataclass
@@ -200,10 +187,7 @@ def to_means(by_dataset: dict[str, dict[str, list[dict]]], encoder: str) -> Tabl
 
 def bold(name: str, encoder: str) -> str:
     """The name, in bold for the recipe in use."""
-    used, recipe = ENCODERS[encoder].recipe, RECIPES[encoder].get(name)
-    if recipe is not None and not recipe.start_epochs:
-        recipe = replace(recipe, start=used.start)  # without epochs it does not matter
-    return f"**{name}**" if recipe == used else name
+    return f"**{name}**" if RECIPES[encoder].get(name) == ENCODERS[encoder].recipe else name
 
 
 def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: int) -> Table:

@@ -20,7 +20,7 @@ mask's term may go down from epoch to epoch. Left at 1 it keeps all masks close 
 `--paper_dataset trec` is a data set of the papers with their splits. `--streaming` reads a training file of any length in
 constant memory (validation and test files are read whole):
 
-    hf-vat train --train_file huge.csv --streaming --max_steps 10000 --eval_strategy no --load_best_model_at_end False \
+    hf-vat train --train_file huge.csv --streaming --max_steps 12000 --eval_strategy no --load_best_model_at_end False \
         --output_dir runs/huge
 
 Then `--num_train_epochs` says into how many epochs the steps are divided, and phases go by these, so make the steps a
