@@ -51,7 +51,8 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
         assert told == expected
     assert not epochs
     bars = re.findall(r"([^\r\n]+): +100%", finished.stderr)
-    assert list(dict.fromkeys(bars)) == ["model card", "measuring"]
+    # One for one job; a card that is measured in a moment shows none.
+    assert list(dict.fromkeys(bars)) in (["model card", "measuring"], ["measuring"])
 
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
     assert results["settings"]["test"] == 12

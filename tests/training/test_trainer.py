@@ -159,7 +159,7 @@ def test_c22_accumulation_gives_the_same_weights(make_trainer):
 
 
 def test_c25_a_second_train_starts_again(make_trainer):
-    trainer = make_trainer(num_train_epochs=2)
+    trainer = make_trainer(num_train_epochs=2, warmup_steps=0)
     trainer.train()
     first_optimizer, first_log = trainer.optimizer, len(trainer.state.log_history)
     trainer.train()
@@ -508,7 +508,8 @@ def test_c11_labels_out_of_range_are_named_before_the_first_step(make_trainer, m
 def test_c11_ignored_labels_are_allowed(make_trainer, make_dataset):
     rows = make_dataset(8).remove_columns("label").add_column("label", [-100] * 8)
     trainer = make_trainer(eval_dataset=rows)
-    assert trainer.evaluate()["eval_cross_entropy"] == 0
+    metrics = trainer.evaluate()
+    assert metrics["eval_samples"] == 8 and "eval_cross_entropy" not in metrics  # it was not measured
 
 
 def test_c15_a_loss_that_is_not_finite_names_step_phase_and_component(make_trainer):
