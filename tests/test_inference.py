@@ -13,6 +13,7 @@ import torch
 
 from hf_vat import explain
 from hf_vat.errors import InputError
+from hf_vat.explanations.gradients import _embedded_as
 from hf_vat.inference import absent, evaluation_mode, forward_batches, predict_probabilities, progress_bar
 
 TEXTS = [
@@ -107,6 +108,20 @@ def test_f36_threads_that_explain_at_once(make_model, tokenizer):
         np.testing.assert_allclose(scores, wanted, atol=1e-6)
     assert all(modes(model).values())
     assert torch.backends.cudnn.enabled and not model.get_input_embeddings()._forward_hooks
+
+
+def test_f36_another_thread_sees_a_hook_that_is_only_half_registered(make_model, input_ids):
+    """Torch enters a hook, and only then that it takes keyword arguments; a call may come between."""
+    model = make_model("att").eval()
+    layer = model.get_input_embeddings()
+    ids = torch.tensor(input_ids[:1])
+    expected = layer(ids)
+    with _embedded_as(model, ids, torch.zeros_like(expected)):
+        layer._forward_hooks_with_kwargs.clear()
+        with ThreadPoolExecutor(1) as pool:
+            assert torch.equal(pool.submit(layer, ids).result(), expected)
+        layer._forward_hooks_with_kwargs.update(dict.fromkeys(layer._forward_hooks, True))
+        assert not layer(ids).any()
 
 
 def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):

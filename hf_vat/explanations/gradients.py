@@ -130,9 +130,12 @@ def _embedded_as(model, input_ids: torch.Tensor, embeddings: torch.Tensor) -> It
     """
     layer, thread, calls = _embedding_layer(model), get_ident(), []
 
-    def exchange(module, args, kwargs, output):
-        if get_ident() != thread:  # another thread's call of the same model
+    def exchange(module, args, *kwargs_and_output):
+        output = kwargs_and_output[-1]
+        # Another thread's call of the same model; it may come before torch has noted that this hook takes keywords.
+        if get_ident() != thread:
             return output
+        kwargs = kwargs_and_output[0]
         ids, given = (*args, *kwargs.values())[0], output
         turned = ids.dim() == 2 and len(ids) != len(input_ids)  # XLNet's are [T, B]
         if turned:
