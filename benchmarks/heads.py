@@ -10,7 +10,7 @@ again, so an interrupted study goes on where it stopped; the table holds what is
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
-from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
+from study import StudyArguments, beside_control, cell_folder, finished, load_validation, write, written_by
 
 from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.errors import InputError
@@ -199,7 +199,7 @@ def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: 
         for column in columns:
             values = np.array([result.get(column, np.nan) for result in found])
             control = np.array([result.get(column, np.nan) for result in results["ATT (matched)"]])
-            cells.append(to_cell(values, control, name, column))
+            cells.append(beside_control(values, None if name in ("random", *CONTROLS) else control, column))
         rows.append([bold(name, encoder), *cells])
     settings = asdict(next(iter(recipes.values())))
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in settings.items())
@@ -209,18 +209,6 @@ def to_table(results: dict[str, list[dict]], dataset: str, encoder: str, seeds: 
         rows,
         f"Joint start: {told}. The others differ from it in what they name.",
     )
-
-
-def to_cell(values: np.ndarray, control: np.ndarray, name: str, column: str) -> str:
-    if np.isnan(values).any():
-        return ""
-    if column == "entropy":
-        return f"{values.mean():.2f}"
-    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    against = ""
-    if name not in ("random", *CONTROLS):
-        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
-    return f"{100 * values.mean():.1f}{spread}{against}"
 
 
 if __name__ == "__main__":

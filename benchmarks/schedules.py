@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 from datasets import DatasetDict
-from study import StudyArguments, cell_folder, finished, load_validation, write, written_by
+from study import StudyArguments, beside_control, cell_folder, finished, load_validation, write, written_by
 from transformers import Trainer
 
 from hf_vat.cli import load_classifier, parse_arguments, run
@@ -280,21 +280,9 @@ def to_table(results: dict[str, list[dict]], title: str) -> Table:
         for column in columns:
             values = np.array([result.get(column, np.nan) for result in found])
             control = np.array([result[column] for result in results["ATT (matched)"]])
-            cells.append(to_cell(values, None if name in ("random", *CONTROLS) else control, column))
+            cells.append(beside_control(values, None if name in ("random", *CONTROLS) else control, column))
         rows.append([name if name == "random" else bold(name), *cells])
     return Table(title, ["training", *columns], rows, "")
-
-
-def to_cell(values: np.ndarray, control: np.ndarray | None, column: str) -> str:
-    if np.isnan(values).any():
-        return ""
-    if column == "entropy":
-        return f"{values.mean():.2f}"
-    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    against = ""
-    if control is not None:
-        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
-    return f"{100 * values.mean():.1f}{spread}{against}"
 
 
 if __name__ == "__main__":

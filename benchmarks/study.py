@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from datasets import DatasetDict
 
 from hf_vat.data import load_paper_dataset
@@ -53,6 +54,20 @@ def finished(folder: Path, settings: dict) -> dict | None:
     if result["settings"] != settings:
         raise InputError(f"{path} was made with other settings; choose another --work_dir.")
     return result
+
+
+def beside_control(values: np.ndarray, control: np.ndarray | None, column: str) -> str:
+    """A cell of a table: mean ± sd over seeds in percent, and against the control, if there is one, in brackets. Entropy is no
+    percentage."""
+    if np.isnan(values).any():
+        return ""
+    if column == "entropy":
+        return f"{values.mean():.2f}"
+    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
+    against = ""
+    if control is not None:
+        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
+    return f"{100 * values.mean():.1f}{spread}{against}"
 
 
 def written_by(script: str) -> str:
