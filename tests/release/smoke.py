@@ -64,9 +64,7 @@ def check(folder: Path) -> None:
     assert explanation.words == ["the", "good", "film"] and abs(sum(explanation.scores) - 1) < 1e-5
     for name in metrics.NAMES:  # their folders are in the package
         assert metrics.load(name).features
-    found = metrics.load("post_hoc_accuracy").compute(
-        predictions=[[0.2, 0.8]], perturbed=[[[0.4, 0.6]]], references=[1]
-    )
+    found = metrics.load("post_hoc_accuracy").compute(predictions=[[0.2, 0.8]], kept=[[[0.4, 0.6]]], references=[1])
     assert json.loads(json.dumps(found))
 
 
