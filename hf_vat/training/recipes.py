@@ -73,26 +73,13 @@ PRETRAINED = {
 PRETRAINED_RECIPE = Recipe("finetune", 0, 1, 2, 4, "separate", 0.1, "mean")
 
 
+_OF_COMPRESSOR = ("heads", "beta", "kl_reduction", "start", "start_epochs", "compress_epochs", "learn_epochs")
 _TOLD = (
-    *(
-        "pooling",
-        "bottleneck",
-        "heads",
-        "beta",
-        "kl_reduction",
-        "start",
-        "start_epochs",
-        "compress_epochs",
-        "learn_epochs",
-    ),
-    *("num_train_epochs", "learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps"),
-    *("per_device_train_batch_size", "train_sampling_strategy"),
+    *("pooling", "bottleneck", *_OF_COMPRESSOR, "num_train_epochs", "learning_rate", "compressor_learning_rate"),
+    *("lr_scheduler_type", "warmup_steps", "per_device_train_batch_size", "train_sampling_strategy"),
 )
 _WITHOUT_EFFECT = {  # what is not told of a run, and where
-    "bottleneck": (
-        "none",
-        ("heads", "beta", "kl_reduction", "start", "start_epochs", "compress_epochs", "learn_epochs"),
-    ),
+    "bottleneck": ("none", _OF_COMPRESSOR),
     "start_epochs": (0, ("start",)),
     "lr_scheduler_type": ("constant", ("warmup_steps",)),
 }

@@ -12,14 +12,7 @@ import numpy as np
 import torch
 from datasets import Dataset, DatasetDict, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    EvalPrediction,
-    TrainerCallback,
-    set_seed,
-)
+from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..data import (

@@ -134,10 +134,8 @@ class VATTrainer(PushingTrainer):
         self._owns_optimizer = self.optimizer is None
         self._trained: defaultdict[str, torch.Tensor | float] = defaultdict(float)  # sums since the last record
         self._evaluated: list[dict[str, torch.Tensor]] = []  # measures of the texts of each batch
-        self._rounds, self._improved = (
-            0,
-            set(),
-        )  # rounds that are over, and whose early stopping saw the present one improve
+        self._rounds = 0  # that are over
+        self._improved: set[EarlyStoppingCallback] = set()  # those that saw the present round get better
         self._watched: list[tuple[int, str, list[str], torch.Tensor]] = []  # whether the loss of each step was finite
         self._own_metrics = {"phase"}
         self._resumed_from: str | None = None
@@ -425,9 +423,8 @@ class VATTrainer(PushingTrainer):
         weights, cross_entropy = labelled.float(), outputs.cross_entropy
         if self._class_weights is not None:
             weights = self._class_weights[inputs["labels"].clamp(min=0)] * labelled
-            cross_entropy = cross_entropy * (
-                weights.sum() / labelled.sum().clamp(min=1)
-            )  # not over the batch's weights
+            # As it is before the model divides by the weights of its batch.
+            cross_entropy = cross_entropy * (weights.sum() / labelled.sum().clamp(min=1))
         texts = {"texts": torch.ones_like(labelled), "labelled": labelled, "class_weights": weights}
         texts |= {
             "cross_entropy": cross_entropy,
