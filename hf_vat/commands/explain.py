@@ -41,7 +41,7 @@ from hf_vat.inference import model_name
 from hf_vat.models.classes import class_id
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import write_predictions, write_report
-from hf_vat.report.predictions import written_beside
+from hf_vat.writing import written_beside
 
 logger = logging.getLogger(__name__)
 

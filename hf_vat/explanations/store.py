@@ -12,6 +12,7 @@ import torch
 
 from hf_vat.errors import InputError
 from hf_vat.models.words import EncodedText
+from hf_vat.writing import written_beside
 
 from .explanation import Explanation
 
@@ -84,9 +85,8 @@ class Store:
         explanations = [_explanation(self.path, number, line) for number, line in enumerate(lines[:done], 1)]
         kept = (self._first_line() + b"".join(line + b"\n" for line in lines[:done])) if done else b""
         if kept != begun:
-            partial = self.path.with_name(self.path.name + ".partial")  # never lose what is there
-            partial.write_bytes(kept)
-            os.replace(partial, self.path)
+            with written_beside(self.path) as partial:  # never lose what is there
+                partial.write_bytes(kept)
         self.finished = done
         return explanations
 

@@ -1,15 +1,15 @@
 """What a model predicts for many texts, and the words that decided, as a table: a row for each text."""
 
 import csv
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from ..writing import written_beside
 
 _TOGETHER = 1000  # rows that are in memory
 
@@ -55,18 +55,6 @@ def write_predictions(
                 columns = zip(*([*row, *both] for row, both in zip(cells, lists, strict=True)), strict=True)
                 arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
                 parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
-
-
-@contextmanager
-def written_beside(path: str | PathLike) -> Iterator[Path]:
-    """A file to write, which takes the place of `path` in the end, and none if there is an error."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _cells(explanation) -> list:

@@ -29,6 +29,7 @@ from ..data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from ..errors import InputError
 from ..inference import forward_batches, predict_probabilities, progress_bar
 from ..training import ModelArguments, VATTrainingArguments, train_classifier
+from ..writing import written_beside
 
 DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"
@@ -230,9 +231,8 @@ def _begin_worker(threads: int) -> None:
 
 def save_result(path: Path, result: dict) -> None:
     """Write a result whole or not at all."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
-    os.replace(partial, path)
+    with written_beside(path) as partial:
+        partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
 
 
 def machine() -> str:
