@@ -10,8 +10,8 @@ from pathlib import Path
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from ..errors import InputError
-from ..inference import whole_number
+from hf_vat.errors import InputError
+from hf_vat.inference import whole_number
 
 
 def minilm_folder() -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 from transformers import BertTokenizerFast
 
-from ..errors import InputError
+from hf_vat.errors import InputError
 
 # Share of the polar words that are of the opposite class.
 _OPPOSITE_RATES = {"clean": 0.0, "noisy": 0.05, "negated": 0.25}

@@ -20,8 +20,8 @@ from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerBase
 
-from ..errors import InputError
-from ..inference import whole_number
+from hf_vat.errors import InputError
+from hf_vat.inference import whole_number
 
 # Where sentence-transformers keeps the word vectors of its models, and in which files.
 _MODULE = "0_WordEmbeddings"

@@ -12,7 +12,7 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from ..errors import InputError, check_texts
+from hf_vat.errors import InputError, check_texts
 
 # In this order, so that padding has id 0.
 _SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}

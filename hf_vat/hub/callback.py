@@ -9,10 +9,11 @@ import torch
 from datasets import Dataset, IterableDataset
 from transformers import PreTrainedTokenizerBase, TrainerCallback
 
-from ..data import DataArguments
-from ..errors import InputError, MissingExtra
-from ..inference import whole_number
-from ..report import training_curves
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError, MissingExtra
+from hf_vat.inference import whole_number
+from hf_vat.report import training_curves
+
 from .card import CURVES_NAME, EXPLANATIONS_NAME, CardFacts, model_card, write_card
 from .metadata import check_languages, check_license
 from .picture import explanations_svg

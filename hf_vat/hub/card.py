@@ -16,9 +16,10 @@ from huggingface_hub.constants import REPOCARD_NAME
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..explanations import Explanation
-from ..report.figures import printable
-from ..report.tables import Table, markdown
+from hf_vat.explanations import Explanation
+from hf_vat.report.figures import printable
+from hf_vat.report.tables import Table, markdown
+
 from .citations import CITED
 from .picture import headline
 from .results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods

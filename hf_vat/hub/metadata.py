@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from ..errors import InputError
+from hf_vat.errors import InputError
 
 # The identifiers of https://huggingface.co/docs/hub/repositories-licenses. The Hub adds some from time to time; "other" is for
 # all licences that are not among them.

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..explanations import Explanation
-from ..report.attention_plot import right_to_left
-from ..report.figures import printable
+from hf_vat.explanations import Explanation
+from hf_vat.report.attention_plot import right_to_left
+from hf_vat.report.figures import printable
 
 _COLUMNS, _WORDS = 80, 120  # letters of a line, and words of a text
 

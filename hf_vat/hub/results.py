@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import MissingExtra, import_extra
-from ..explanations import Explanation, explain
-from ..faithfulness import DEFINITIONS, Faithfulness
-from ..faithfulness.statistics import Comparison, bootstrap_interval, paired_bootstrap
-from ..inference import progress_bar
+from hf_vat.errors import MissingExtra, import_extra
+from hf_vat.explanations import Explanation, explain
+from hf_vat.faithfulness import DEFINITIONS, Faithfulness
+from hf_vat.faithfulness.statistics import Comparison, bootstrap_interval, paired_bootstrap
+from hf_vat.inference import progress_bar
 
 CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
 RANDOM = "random"

@@ -11,7 +11,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from transformers.utils import CONFIG_NAME
 
-from ..data import PAPER_DATASETS, DataArguments
+from hf_vat.data import PAPER_DATASETS, DataArguments
 
 LOCAL = "(local)"
 # Places, people and secrets. All other settings are told.

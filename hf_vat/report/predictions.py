@@ -9,7 +9,7 @@ from os import PathLike
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..writing import written_beside
+from hf_vat.writing import written_beside
 
 _TOGETHER = 1000  # rows that are in memory
 

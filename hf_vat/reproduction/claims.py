@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..faithfulness.statistics import bootstrap_interval, paired_bootstrap_over_runs
-from ..report import Table
+from hf_vat.faithfulness.statistics import bootstrap_interval, paired_bootstrap_over_runs
+from hf_vat.report import Table
 
 _VERDICTS = ("held", "open", "failed", "one seed")
 

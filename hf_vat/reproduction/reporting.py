@@ -6,9 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from ..explanations import Explanation
-from ..report import Table, write_report
-from ..report.tables import markdown
+from hf_vat.explanations import Explanation
+from hf_vat.report import Table, write_report
+from hf_vat.report.tables import markdown
 
 
 class Figure(NamedTuple):

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..report import Table
+from hf_vat.report import Table
+
 from .running import Cell
 
 

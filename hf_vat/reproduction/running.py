@@ -25,11 +25,11 @@ from datasets import DatasetDict
 from filelock import FileLock, Timeout
 from transformers import TrainerCallback
 
-from ..data import PAPER_DATASETS, DataArguments, load_paper_dataset
-from ..errors import InputError
-from ..inference import forward_batches, predict_probabilities, progress_bar
-from ..training import ModelArguments, VATTrainingArguments, train_classifier
-from ..writing import written_beside
+from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
+from hf_vat.errors import InputError
+from hf_vat.inference import forward_batches, predict_probabilities, progress_bar
+from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+from hf_vat.writing import written_beside
 
 DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"

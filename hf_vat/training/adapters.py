@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from ..errors import InputError
+from hf_vat.errors import InputError
 
 
 def find_classifier(model: nn.Module) -> nn.Module | None:

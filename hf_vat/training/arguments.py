@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from transformers import TrainingArguments
 
-from ..errors import InputError
+from hf_vat.errors import InputError
 
 
 @dataclass

@@ -12,11 +12,11 @@ from transformers import Trainer
 from transformers.trainer import TRAINING_ARGS_NAME, PushInProgress
 from transformers.utils.hub import hf_api
 
-from ..errors import InputError
-from ..hub import ModelCardCallback
-from ..hub.card import CURVES_NAME, EXPLANATIONS_NAME
-from ..hub.metadata import check_languages, check_license
-from ..hub.sources import Source
+from hf_vat.errors import InputError
+from hf_vat.hub import ModelCardCallback
+from hf_vat.hub.card import CURVES_NAME, EXPLANATIONS_NAME
+from hf_vat.hub.metadata import check_languages, check_license
+from hf_vat.hub.sources import Source
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoTokenizer, DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
-from ..data import (
+from hf_vat.data import (
     DataArguments,
     count_words,
     embedding_matrix,
@@ -24,9 +24,9 @@ from ..data import (
     read_words,
     train_word_tokenizer,
 )
-from ..errors import InputError
-from ..hub import ModelCardCallback
-from ..models import (
+from hf_vat.errors import InputError
+from hf_vat.hub import ModelCardCallback
+from hf_vat.models import (
     BertForVATClassification,
     BertVATConfig,
     BertVMaskConfig,
@@ -37,8 +37,9 @@ from ..models import (
     EncoderWithVMask,
     WordEncoderConfig,
 )
-from ..models.words import maximum_length
-from ..options import OF_MODEL, refuse_non_finite, refuse_without_effect, settings_of
+from hf_vat.models.words import maximum_length
+from hf_vat.options import OF_MODEL, refuse_non_finite, refuse_without_effect, settings_of
+
 from .arguments import VATTrainingArguments
 from .progress import show_epochs
 from .recipes import describe_recipe

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from transformers import TrainingArguments, get_scheduler
 
-from ..errors import InputError
+from hf_vat.errors import InputError
 
 STEPS = 10  # in which β gets from its start to its end; the published code of VMASK takes nine of them
 

@@ -16,9 +16,10 @@ from datasets import IterableDataset
 from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_utils import default_compute_objective, get_last_checkpoint, has_length
 
-from ..data import StreamedEpochs
-from ..errors import InputError
-from ..inference import evaluation_mode
+from hf_vat.data import StreamedEpochs
+from hf_vat.errors import InputError
+from hf_vat.inference import evaluation_mode
+
 from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
 from .attention_shift import jensen_shannon, normalised_entropy

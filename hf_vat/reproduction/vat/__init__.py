@@ -1,6 +1,7 @@
 """The experiments of the VAT paper: "Attending via both Fine-tuning and Compressing" (Zhou et al. 2021)."""
 
-from ...training import Recipe
+from hf_vat.training import Recipe
+
 from .cells import WORD_LABELS, VATCell, labelled_words
 from .report import write_vat
 from .results import TABLES, VATResults

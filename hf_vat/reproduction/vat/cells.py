@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 from datasets import DatasetDict
 
-from ...cli import load_classifier
-from ...data import load_semeval_words, load_sst_words, sentiment_words
-from ...explanations import explain
-from ...faithfulness import Faithfulness
-from ...faithfulness.rationales import precision_recall_f1_at_k
-from ..running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings, text_vectors
+from hf_vat.cli import load_classifier
+from hf_vat.data import load_semeval_words, load_sst_words, sentiment_words
+from hf_vat.explanations import explain
+from hf_vat.faithfulness import Faithfulness
+from hf_vat.faithfulness.rationales import precision_recall_f1_at_k
+from hf_vat.reproduction.running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings, text_vectors
+
 from .representations import separation
 from .systems import ENCODERS, KINDS, ROWS, train_system
 

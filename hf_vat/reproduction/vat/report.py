@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...explanations import Explanation, load_explanations
-from ...report import attention_pairs, text_scatter, top_k_curves
-from ..claims import claims_tables
-from ..reporting import Figure, write_results
-from ..running import CellSettings
+from hf_vat.explanations import Explanation, load_explanations
+from hf_vat.report import attention_pairs, text_scatter, top_k_curves
+from hf_vat.reproduction.claims import claims_tables
+from hf_vat.reproduction.reporting import Figure, write_results
+from hf_vat.reproduction.running import CellSettings
+
 from .cells import VATCell
 from .representations import tsne
 from .results import VATResults

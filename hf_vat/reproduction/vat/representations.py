@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import InputError, import_extra
-from ...inference import whole_number
+from hf_vat.errors import InputError, import_extra
+from hf_vat.inference import whole_number
 
 _NEIGHBOURS = 10
 

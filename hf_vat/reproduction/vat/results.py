@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...report import Table
-from ..claims import band, compare, mean_sd
-from ..results import Results
+from hf_vat.report import Table
+from hf_vat.reproduction.claims import band, compare, mean_sd
+from hf_vat.reproduction.results import Results
+
 from .cells import KS, WORD_KS, VATCell
 from .paper import VAT_ITERATIONS, VAT_TABLES, VAT_WORDS
 from .systems import ENCODERS, KINDS, ROWS, SYSTEMS

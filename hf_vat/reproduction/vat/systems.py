@@ -8,9 +8,9 @@ from pathlib import Path
 from datasets import DatasetDict
 from transformers import TrainerCallback
 
-from ...data.offline import glove_folder, minilm_folder
-from ...training import ModelArguments, Recipe, VATTrainingArguments, describe_recipe, recipes
-from ..running import TRAINING, train_once
+from hf_vat.data.offline import glove_folder, minilm_folder
+from hf_vat.reproduction.running import TRAINING, train_once
+from hf_vat.training import ModelArguments, Recipe, VATTrainingArguments, describe_recipe, recipes
 
 # Rows of the tables by the kind of training run that gives them. ATT is the run's iteration 0, as in the paper; ATT
 # (matched) has as many updates of the encoder as VAT, and is not in the paper.

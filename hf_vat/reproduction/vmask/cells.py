@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from datasets import DatasetDict
 
-from ...cli import load_classifier
-from ...explanations import GlobalImportance, WordImportance, explain, mask_importance, word_importance
-from ...faithfulness import Faithfulness
-from ...faithfulness.statistics import FrequencyCorrelation, frequency_correlation
-from ..running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings
+from hf_vat.cli import load_classifier
+from hf_vat.explanations import GlobalImportance, WordImportance, explain, mask_importance, word_importance
+from hf_vat.faithfulness import Faithfulness
+from hf_vat.faithfulness.statistics import FrequencyCorrelation, frequency_correlation
+from hf_vat.reproduction.running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings
+
 from .cost import step_seconds
 from .systems import ENCODERS, SYSTEMS, train_system
 

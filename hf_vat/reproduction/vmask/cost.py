@@ -7,8 +7,9 @@ import torch
 from datasets import DatasetDict
 from transformers import DataCollatorWithPadding, set_seed
 
-from ...training import ModelArguments
-from ...training.run import load_model
+from hf_vat.training import ModelArguments
+from hf_vat.training.run import load_model
+
 from .systems import SYSTEMS, Encoder
 
 _BATCHES = 10

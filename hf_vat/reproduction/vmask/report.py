@@ -4,13 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...errors import InputError
-from ...explanations import GlobalImportance, load_explanations
-from ...report import Table, frequency_scatter, top_k_curves, word_bars
-from ...training import BetaSchedule
-from ..claims import claims_tables
-from ..reporting import Figure, write_results, write_tables
-from ..running import CellSettings
+from hf_vat.errors import InputError
+from hf_vat.explanations import GlobalImportance, load_explanations
+from hf_vat.report import Table, frequency_scatter, top_k_curves, word_bars
+from hf_vat.reproduction.claims import claims_tables
+from hf_vat.reproduction.reporting import Figure, write_results, write_tables
+from hf_vat.reproduction.running import CellSettings
+from hf_vat.training import BetaSchedule
+
 from .cells import EXPLAINED, MASKS, VMaskCell
 from .results import TABLES, VMaskResults, recipes_tables
 from .systems import BY_CODE, ENCODERS, Encoder

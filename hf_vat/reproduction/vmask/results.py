@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...data import PAPER_DATASETS
-from ...report import Table
-from ..claims import band, compare, mean_sd
-from ..results import Results
+from hf_vat.data import PAPER_DATASETS
+from hf_vat.report import Table
+from hf_vat.reproduction.claims import band, compare, mean_sd
+from hf_vat.reproduction.results import Results
+
 from .cells import (
     AOPC_K,
     AOPC_TEXTS,

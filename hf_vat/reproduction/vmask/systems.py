@@ -7,9 +7,10 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from ...data.offline import glove_folder, minilm_folder
-from ...training import ModelArguments, recipes
-from ..running import train_once
+from hf_vat.data.offline import glove_folder, minilm_folder
+from hf_vat.reproduction.running import train_once
+from hf_vat.training import ModelArguments, recipes
+
 from .paper import VMASK_LENGTHS
 
 SYSTEMS = ("base", "l2", "L2X", "IBA", "VMASK")
