@@ -2,9 +2,11 @@
 
 from .adapters import modules_to_save
 from .arguments import VATTrainingArguments
+from .folder import claim_output_dir
+from .model_arguments import ModelArguments
 from .progress import show_epochs
 from .recipes import Recipe, describe_recipe, recipe_defaults
-from .run import ModelArguments, claim_output_dir, train_classifier
+from .run import train_classifier
 from .schedule import BetaSchedule, PhaseSchedule
 from .trainer import VATTrainer
 

@@ -24,7 +24,7 @@ from hf_vat.errors import InputError
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
-from hf_vat.training.run import load_model
+from hf_vat.training.loading import load_model
 
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
 SIZES = {
@@ -114,7 +114,7 @@ def test_commands_train_and_explain_end_to_end(files, base, tmp_path, monkeypatc
 
 
 def test_the_log_names_the_mask_and_what_the_model_has(arguments, caplog):
-    with caplog.at_level("INFO", "hf_vat.training.run"):
+    with caplog.at_level("INFO", "hf_vat.training"):
         train_classifier(*arguments(model={**CNN, "mask_type": "iba"}, num_train_epochs=1, seed=3))
     assert "cnn with pooling=max, bottleneck=none, mask_type=iba; train" in caplog.text
 

@@ -22,8 +22,7 @@ from transformers import (
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
-from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
-from hf_vat.training.run import claim_output_dir
+from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
 
 SYSTEMS = {
     "base": {"pooling": "first", "bottleneck": "none"},
@@ -206,7 +205,7 @@ def test_c78_the_local_path_of_the_base_model_is_in_nothing_that_is_pushed(argum
 
 
 def test_the_log_says_what_is_trained_on_how_much_and_where(arguments, caplog):
-    with caplog.at_level(logging.INFO, "hf_vat.training.run"):
+    with caplog.at_level(logging.INFO, "hf_vat.training"):
         train_classifier(*arguments(num_train_epochs=1, seed=7))
     # 16 texts of each class, of which a tenth is held out
     assert "bottleneck=gaussian; train 28, test 8, validation 4 texts; seed 7; world size 1 (cpu)" in caplog.text

@@ -20,8 +20,7 @@ from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain, explainers, load_explanations
 from hf_vat.explanations.store import Store
-from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, train_classifier
-from hf_vat.training.run import claim_output_dir
+from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, claim_output_dir, train_classifier
 
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
 TEXTS = [

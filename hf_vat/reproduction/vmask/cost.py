@@ -8,7 +8,7 @@ from datasets import DatasetDict
 from transformers import DataCollatorWithPadding, set_seed
 
 from hf_vat.training import ModelArguments
-from hf_vat.training.run import load_model
+from hf_vat.training.loading import load_model
 
 from .systems import SYSTEMS, Encoder
 

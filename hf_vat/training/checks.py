@@ -1,0 +1,124 @@
+"""What a run refuses before it begins."""
+
+from collections.abc import Mapping
+
+from hf_vat.data import DataArguments
+from hf_vat.errors import InputError
+from hf_vat.options import refuse_non_finite
+
+from .arguments import VATTrainingArguments
+from .model_arguments import ModelArguments
+
+_METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
+_MINIMA = {
+    "seed": 0,
+    "beta": 0,
+    "mask_beta": 0,
+    "mask_beta_start": 0,
+    "mask_beta_end": 0,
+    "learning_rate": 0,
+    "compressor_learning_rate": 0,
+    "weight_decay": 0,
+    "max_grad_norm": 0,
+    "dataloader_num_workers": 0,
+    "per_device_train_batch_size": 1,
+    "per_device_eval_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "attention_probe_size": 1,
+    "mask_beta_step_epochs": 1,
+    "early_stopping_patience": 1,
+    "early_stopping_threshold": 0,
+    "min_count": 1,
+    "extra_words": 0,
+    "embedding_size": 1,
+    "encoder_size": 1,
+    "word_dropout": 0,
+    "save_total_limit": 1,
+    "logging_steps": 0,
+    "eval_steps": 0,
+    "save_steps": 0,
+    "eval_delay": 0,
+}
+
+_PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
+# Inherited training arguments that a run has no use for, with their defaults and what to do.
+_WITHOUT_USE = {
+    "label_names": (
+        None,
+        "there it means columns of labels. For the names of the classes 0, 1, … give --class_names, for the column with the "
+        "labels --label_column.",
+    ),
+    "remove_unused_columns": (True, "the texts themselves are no model input. Leave it out."),
+    "length_column_name": (
+        "length",
+        "the length of a text is counted, and no column of the data has it. Leave it out.",
+    ),
+    "prediction_loss_only": (False, _PREDICTIONS),
+    "eval_do_concat_batches": (True, _PREDICTIONS),
+    "batch_eval_metrics": (False, _PREDICTIONS),
+    "include_for_metrics": ([], "its measures need predictions and labels alone. Leave it out."),
+    "do_predict": (
+        False,
+        "it tests where there is test data, and hf-vat explain --csv writes predictions for a file. Leave it out.",
+    ),
+    "dataloader_drop_last": (False, "it would leave out validation and test texts as well. Leave it out."),
+    "use_cache": (False, "that is for models that generate text. Leave it out."),
+    "use_liger_kernel": (False, "its kernels are for models that generate text. Leave it out."),
+    "debug": ([], "it does not understand masks, and a loss that is not finite ends the run anyway. Leave it out."),
+}
+
+
+def check_settings(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> None:
+    """Refuse what torch and transformers refuse only after the run has begun, or not at all."""
+    refuse_non_finite(model_args, data_args, args)
+    for name, minimum in _MINIMA.items():
+        value = getattr(model_args if hasattr(model_args, name) else args, name)
+        if value is not None and value < minimum:
+            raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
+    if args.max_steps != -1 and args.max_steps < 1:
+        raise InputError(
+            f"--max_steps is {args.max_steps}; it must be at least 1, or left out to train for --num_train_epochs."
+        )
+    if not 0 <= args.label_smoothing_factor < 1:
+        raise InputError(
+            f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."
+        )
+    if not args.num_train_epochs > 0 and args.max_steps <= 0:
+        raise InputError(f"--num_train_epochs is {args.num_train_epochs}; it must be above 0, or give --max_steps.")
+    metric = args.metric_for_best_model
+    if metric is not None and metric.removeprefix("eval_") not in _METRICS:
+        raise InputError(f"--metric_for_best_model is {metric!r}; it must be one of {', '.join(_METRICS)}.")
+
+
+def check_inherited(args: VATTrainingArguments) -> None:
+    """Refuse options of the base class that cannot work in this run, or would have no effect on it."""
+    for name, (usual, advice) in _WITHOUT_USE.items():
+        value = getattr(args, name)
+        if value != usual:
+            raise InputError(f"--{name} is {value!r}, which this run cannot use: {advice}")
+
+
+def check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> None:
+    if args.max_steps <= 0:
+        raise InputError("With --streaming the number of rows is not known; say how long to train with --max_steps.")
+    if model_args.word_encoder is not None:
+        raise InputError(
+            "--word_encoder counts the words of all training texts, which --streaming does not hold. Leave --streaming "
+            "out, or fine-tune a checkpoint with --model_name_or_path."
+        )
+    if args.train_sampling_strategy != "random":
+        raise InputError(
+            f"--train_sampling_strategy {args.train_sampling_strategy} needs all rows, which --streaming does not hold; leave "
+            "one of them out."
+        )
+
+
+def check_splits(data: Mapping, args: VATTrainingArguments, streaming: bool) -> None:
+    if "train" not in data:
+        raise InputError(f"There is no training data, only {', '.join(data)}. Give a training split or --train_file.")
+    if "validation" not in data and args.eval_strategy != "no":
+        raise InputError(
+            f"There is no validation data for --eval_strategy {args.eval_strategy.value}. Give --validation_file"
+            f"{'' if streaming else ' or a --validation_share above 0'}, or --eval_strategy no "
+            "--load_best_model_at_end False."
+        )

@@ -1,0 +1,126 @@
+"""The model and the tokenizer that a run begins with."""
+
+import logging
+from itertools import islice
+
+import torch
+from datasets import Dataset, IterableDataset
+from huggingface_hub.errors import StrictDataclassError
+from transformers import AutoConfig, AutoTokenizer
+
+from hf_vat.data import count_words, embedding_matrix, load_vectors, read_words, train_word_tokenizer
+from hf_vat.errors import InputError
+from hf_vat.models import (
+    BertForVATClassification,
+    BertVATConfig,
+    BertVMaskConfig,
+    BertWithVMask,
+    EncoderForVATClassification,
+    EncoderVATConfig,
+    EncoderVMaskConfig,
+    EncoderWithVMask,
+    WordEncoderConfig,
+)
+from hf_vat.models.words import maximum_length
+
+from .model_arguments import ModelArguments
+
+logger = logging.getLogger(__name__)
+
+# Model arguments that go to the configuration of a word mask.
+_MASK_ARGUMENTS = (
+    *("mask_beta", "mask_layers", "mask_hidden_size", "mask_temperature", "mask_reduction", "mask_k", "mask_sample"),
+    *("mask_site", "mask_normalization", "freeze_embeddings"),
+)
+
+
+def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, seed: int = 0):
+    """Tokenizer and model for a task.
+
+    Args:
+        train: training data with columns `text` and `label`: class names, and the words of a word encoder.
+        seed: for the vectors of words that have no pretrained one.
+
+    Raises:
+        InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
+    """
+    names = ("pooling", "bottleneck", "heads", "head_layers", "kl_reduction", "prior", "beta", "mask_type")
+    names = (*names, *_MASK_ARGUMENTS)
+    settings = {name: getattr(model_args, name) for name in names if getattr(model_args, name) is not None}
+    settings["id2label"] = dict(enumerate(train.features["label"].names))
+    name = model_args.model_name_or_path
+    try:
+        if model_args.word_encoder is not None:
+            tokenizer, model = _new_word_model(model_args, train["text"][:], settings, seed)
+        else:
+            tokenizer, model = _pretrained_model(model_args, settings)
+        model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
+    except StrictDataclassError as error:
+        raise InputError(f"The model settings do not fit: {str(error).strip().splitlines()[-1].strip()}") from error
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{name} cannot be loaded: {' '.join(str(error).split())} Give --model_name_or_path the checkpoint of an "
+            "encoder: a folder, or a Hub id if the Hub can be reached."
+        ) from error
+    allowed = maximum_length(model, tokenizer)
+    if model_args.max_length < 3:
+        raise InputError(f"--max_length is {model_args.max_length}; {name} takes 3 to {allowed} tokens.")
+    if allowed < model_args.max_length:
+        logger.warning("%s takes %d tokens, so longer texts are cut there.", name, allowed)
+    # What is saved says how long the texts were in training; explanations truncate alike.
+    tokenizer.model_max_length = min(model_args.max_length, allowed)
+    return tokenizer, model
+
+
+def _pretrained_model(model_args: ModelArguments, settings: dict):
+    name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
+    tokenizer = AutoTokenizer.from_pretrained(name, **revision)
+    model_type = AutoConfig.from_pretrained(name, **revision).model_type
+    masked = (BertVMaskConfig.model_type, EncoderVMaskConfig.model_type)
+    if model_type in masked and model_args.mask_type is None:
+        raise InputError(f"{name} is a model with a word mask; give --mask_type to train it further.")
+    if model_args.mask_type is None:
+        bert, encoder = BertForVATClassification, EncoderForVATClassification
+    else:
+        bert, encoder = BertWithVMask, EncoderWithVMask
+    if model_type in ("bert", BertVATConfig.model_type, BertVMaskConfig.model_type):
+        return tokenizer, bert.from_pretrained(name, **revision, **settings)
+    if model_type in (EncoderVATConfig.model_type, EncoderVMaskConfig.model_type):
+        return tokenizer, encoder.from_pretrained(name, **revision, **settings)
+    return tokenizer, encoder.from_encoder_pretrained(name, tokenizer, revision, **settings)
+
+
+def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict, seed: int):
+    extra: list[str] = []
+    if model_args.vectors is not None:
+        extra = list(islice(read_words(model_args.vectors), model_args.extra_words))
+    tokenizer = train_word_tokenizer(texts, model_args.word_preset, model_args.min_count, extra_words=extra)
+    weights, size = None, model_args.embedding_size
+    if model_args.vectors is not None:
+        vectors = load_vectors(model_args.vectors, list(tokenizer.get_vocab()), lower_case=True)
+        weights = embedding_matrix(tokenizer, vectors, seed)
+        size = weights.shape[1]
+        coverage = vectors.coverage(count_words(tokenizer, texts))
+        logger.info("vectors: %d of %d words of the training texts", coverage.tokens_found, coverage.tokens)
+    encoder = WordEncoderConfig(
+        vocab_size=len(tokenizer),
+        encoder_type=model_args.word_encoder,
+        embedding_size=size,
+        hidden_size=model_args.encoder_size,
+        bidirectional=model_args.bidirectional,
+        dropout=model_args.word_dropout,
+        embedding_dropout=model_args.embedding_dropout,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
+    if model_args.mask_type is None:
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder, **settings))
+    else:
+        settings.setdefault("freeze_embeddings", weights is not None)
+        model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder, **settings))
+    if weights is not None:
+        with torch.no_grad():
+            model.get_input_embeddings().weight.copy_(weights)
+    return tokenizer, model
