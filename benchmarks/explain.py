@@ -199,12 +199,12 @@ def bare_forward(model, tokenizer, texts: list[str]) -> None:
 
 def measured(model, tokenizer, texts, labels) -> tuple[float, float]:
     """Seconds to score a ranking at K = 1..10 with both kinds of scores, and of its forward passes alone."""
-    scores = [explanation.scores for explanation in hf_vat.explain(model, tokenizer, texts, "random")]
+    explanations = hf_vat.explain(model, tokenizer, texts, "random", labels=labels)
     batches = []
 
     def ours():
-        faithfulness = Faithfulness(model, tokenizer, texts, labels, ks=range(1, 11), batch_size=BATCH_SIZE)
-        faithfulness.measure(scores, "random")
+        faithfulness = Faithfulness(model, tokenizer, explanations, ks=range(1, 11), batch_size=BATCH_SIZE)
+        faithfulness.measure(explanations)
 
     handle = model.register_forward_pre_hook(lambda module, args, batch: batches.append(batch), with_kwargs=True)
     ours()

@@ -96,14 +96,12 @@ def measure(args: HeadArguments, dataset: str, encoder: str, name: str, seed: in
         random = Faithfulness(model, tokenizer, texts, labels, ks=(5,), batch_size=64).random(range(5)).to_dict()
         result = {"accuracy": random["accuracy"], "random": {score: random[score]["mean"] for score in SCORES}}
     else:
-        explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
+        explanations = explain(model, tokenizer, texts, labels=labels, batch_size=64)
         base = trained(args, data, dataset, encoder, "base", seed)
-        seen = [explanation.seen for explanation in explanations]
-        scores = [explanation.scores for explanation in explanations]
-        found = Faithfulness(*base, texts, labels, seen, ks=(5,), batch_size=64).measure(scores, name).scores
+        found = Faithfulness(*base, explanations, ks=(5,), batch_size=64).measure(explanations, name).scores
         result = {
             "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
-            "entropy": float(np.mean([normalized_entropy(row) for row in scores if row])),
+            "entropy": float(np.mean([normalized_entropy(one.scores) for one in explanations if one.words])),
             **{score: found[score] for score in SCORES},
         }
     result["settings"] = decisive(args, encoder, name)

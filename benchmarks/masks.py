@@ -122,9 +122,8 @@ def measure(args: StudyArguments, dataset: str, encoder: str, name: str, seed: i
         if method == "mask" and system == "base":
             continue
         options = {"n_samples": 5, "seed": seed} if method == "shapley" else {}
-        explanations = explain(model, tokenizer, texts, method, gold=labels, batch_size=64, **options)
-        seen, found = [one.seen for one in explanations], [one.scores for one in explanations]
-        measured = Faithfulness(model, tokenizer, texts, labels, seen, ks=(2, 5), batch_size=64).measure(found, method)
+        explanations = explain(model, tokenizer, texts, method, labels=labels, batch_size=64, **options)
+        measured = Faithfulness(model, tokenizer, explanations, ks=(2, 5), batch_size=64).measure(explanations)
         result |= {score: measured.scores[score] for score in scores}
     if system != "base":
         table = mask_importance(model, tokenizer, data["train"]["text"][:])

@@ -176,15 +176,13 @@ def measure(args: ScheduleArguments, dataset: str, name: str, seed: int) -> None
             "random": {score: random[score]["mean"] for score in SCORES if score in random} | own,
         }
     else:
-        explanations = explain(model, tokenizer, texts, gold=labels, batch_size=64)
-        seen = [explanation.seen for explanation in explanations]
-        scores = [explanation.scores for explanation in explanations]
+        explanations = explain(model, tokenizer, texts, labels=labels, batch_size=64)
         base = trained(args, data, dataset, "base", seed)
-        by_base = Faithfulness(*base, texts, labels, seen, **options).measure(scores, name).scores
-        by_self = Faithfulness(model, tokenizer, texts, labels, seen, **options).measure(scores, name).scores
+        by_base = Faithfulness(*base, explanations, **options).measure(explanations, name).scores
+        by_self = Faithfulness(model, tokenizer, explanations, **options).measure(explanations, name).scores
         result = {
             "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
-            "entropy": float(np.mean([normalized_entropy(row) for row in scores if row])),
+            "entropy": float(np.mean([normalized_entropy(one.scores) for one in explanations if one.words])),
             **{score: by_base[score] for score in SCORES if score in by_base},
             **{f"self {score}": by_self[score] for score in ("prob_drop@5", "posthoc_self@5")},
         }

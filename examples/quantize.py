@@ -35,7 +35,7 @@ SCORES = (f"accuracy_drop@{K}", f"posthoc_gold@{K}")
 class QuantizeArguments:
     model: str = field(metadata={"help": "Classifier with attention or a word mask: a folder or a Hub id."})
     output_dir: str = field(default="runs/onnx", metadata={"help": "Folder for float32/, int8/ and results.json."})
-    random_seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
+    seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
 
 
 def main():
@@ -55,8 +55,8 @@ def main():
     results, explanations = {}, {}
     for name, place in folders.items():
         classifier, tokenizer = OnnxClassifier(place), AutoTokenizer.from_pretrained(place)
-        explanations[name] = explain(classifier, tokenizer, texts, method=method, progress=True)
-        results[name] = measure(classifier, tokenizer, texts, labels, explanations[name], args.random_seeds)
+        explanations[name] = explain(classifier, tokenizer, texts, method=method, labels=labels, progress=True)
+        results[name] = measure(classifier, tokenizer, explanations[name], args.seeds)
         results[name]["megabytes"] = sum(file.stat().st_size for file in place.glob(f"{MODEL_FILE}*")) / 1e6
         results[name]["seconds per text"] = float(np.mean([made.seconds for made in explanations[name]]))
     results["agreement"] = agreement(explanations["float32"], explanations["int8"])
@@ -65,7 +65,7 @@ def main():
     columns = ["", "accuracy", *SCORES, "MB", "ms / text"]
     rows = [[name, *cells(results[name])] for name in folders]
     print(f"\n{table(columns, rows)}\n")
-    print(f"Percent, {len(texts)} texts; rankings by {method} / random ones, mean ± sd over {args.random_seeds} seeds.")
+    print(f"Percent, {len(texts)} texts; rankings by {method} / random ones, mean ± sd over {args.seeds} seeds.")
     alike = results["agreement"]
     print(
         f"int8 beside float32: the same class for {100 * alike['same class']:.1f} % of the texts; rankings of words: "
@@ -91,18 +91,10 @@ def quantize(source: Path, target: Path) -> Path:
     return target
 
 
-def measure(classifier, tokenizer, texts: list, labels: list, explanations: list, seeds: int) -> dict:
+def measure(classifier, tokenizer, explanations: list, seeds: int) -> dict:
     """Accuracy, and faithfulness of a model's own rankings and of random ones under the model itself."""
-    faithfulness = Faithfulness(
-        classifier,
-        tokenizer,
-        texts,
-        labels,
-        seen=[made.seen for made in explanations],
-        ks=(K,),
-        progress="faithfulness",
-    )
-    own = faithfulness.measure([made.scores for made in explanations], explainer=explanations[0].method)
+    faithfulness = Faithfulness(classifier, tokenizer, explanations, ks=(K,), progress=True)
+    own = faithfulness.measure(explanations, explainer=explanations[0].method)
     return {"own": own.to_dict(), "random": faithfulness.random(range(seeds)).to_dict()}
 
 

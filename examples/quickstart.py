@@ -74,11 +74,11 @@ def main():
         inputs += Faithfulness.count_inputs(len(texts), len(names) + len(RANDOM_SEEDS), (K,))
     results = {"settings": describe(args, data)}
     print("\nMeasuring: which words does the attention name, and what do the models say without them?", flush=True)
-    with progress_bar("measuring", inputs) as bar:
-        explanations = {name: explain(models[name], tokenizer, texts, gold=labels, progress=bar) for name in explained}
+    with progress_bar("measuring", inputs, True) as bar:
+        explanations = {name: explain(models[name], tokenizer, texts, labels=labels, bar=bar) for name in explained}
         for scorer, names in by_scorer.items():
             own = {name: explanations[name] for name in names}
-            results[f"scorer={scorer}"] = measure(scorer, models, tokenizer, texts, labels, own, bar)
+            results[f"scorer={scorer}"] = measure(scorer, models, tokenizer, own, bar)
     results["seconds"] = round(time.perf_counter() - started, 1)
     (folder / "results.json").write_text(json.dumps(results, indent=2), encoding="utf-8")
 
@@ -166,23 +166,15 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
 # Measuring
 
 
-def measure(scorer: str, models, tokenizer, texts, labels, explanations: dict[str, list[Explanation]], bar) -> dict:
+def measure(scorer: str, models, tokenizer, explanations: dict[str, list[Explanation]], bar) -> dict:
     """Faithfulness of rankings to a scorer, beside Random."""
-    any_explanation = next(iter(explanations.values()))
+    any_of_them = next(iter(explanations.values()))
     faithfulness = Faithfulness(
-        models[scorer],
-        tokenizer,
-        texts,
-        labels,
-        seen=[explanation.seen for explanation in any_explanation],
-        ks=(K,),
-        batch_size=64,
-        scorer_name=scorer,
-        progress=bar,
+        models[scorer], tokenizer, any_of_them, ks=(K,), batch_size=64, scorer_name=scorer, bar=bar
     )
     results = {"random": faithfulness.random(RANDOM_SEEDS).to_dict()}
     for name, own in explanations.items():
-        results[name] = faithfulness.measure([explanation.scores for explanation in own], name).to_dict()
+        results[name] = faithfulness.measure(own, name).to_dict()
     return results
 
 

@@ -9,7 +9,7 @@ comparison.write("runs/comparison")
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -24,9 +24,10 @@ from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
+from hf_vat.faithfulness.measure import check_seeds
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
 from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
-from hf_vat.inference import encode_texts, model_name, progress_bar, whole_number
+from hf_vat.inference import encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table, top_k_curves, write_report
 
@@ -302,12 +303,12 @@ def compare_explainers(
     ks: Sequence[int] = tuple(range(1, 11)),
     shares: Sequence[float] = ERASER_SHARES,
     operator: str = "delete",
-    random_seeds: int = 5,
+    seeds: Iterable[int] = range(5),
     confidence: float = 0.95,
     batch_size: int = 32,
     seed: int = 0,
     max_length: int | None = None,
-    save_to: str | PathLike | None = None,
+    save_folder: str | PathLike | None = None,
     progress: bool = False,
 ) -> ExplainerComparison:
     """Explain texts by several methods and measure how faithful each is, beside random rankings.
@@ -322,11 +323,11 @@ def compare_explainers(
         rationales: for each text a flag for each of its words: does it decide, by human judgement or by design? Adds
             precision, recall and F1 of the top words, token and IOU F1, and AUPRC.
         ks, shares, operator: see [`Faithfulness`].
-        random_seeds: number of random rankings.
+        seeds: of the random rankings.
         confidence: of the bootstrap intervals.
         batch_size, seed, max_length: see [`explain`].
         progress: show one progress bar for all of it, which counts model inputs.
-        save_to: a folder that takes the explanations of each method as they are made; the same call goes on from them.
+        save_folder: takes the explanations of each method as they are made, in a file; the same call goes on from them.
 
     Raises:
         InputError: if an argument cannot be used; see [`explain`] and [`Faithfulness`].
@@ -353,19 +354,19 @@ def compare_explainers(
     for name in methods:
         if Path(name).name != name:
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
-    random_seeds = whole_number("random_seeds", random_seeds, 1)
+    seeds = check_seeds(seeds)
     # Whatever can be wrong is found before the first text is explained, which may take hours.
     encoded = encode_texts(tokenizer, texts, model, max_length)
     if rationales is not None:
         rationales = _check_rationales(rationales, encoded)
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
-    inputs = Faithfulness.count_inputs(len(texts), len(calls) + random_seeds, ks, shares)
+    inputs = Faithfulness.count_inputs(len(texts), len(calls) + len(seeds), ks, shares)
     for call in calls.values():
         settings = check_settings(**call)
         first = texts[:1] if METHODS[call["method"]].reads else []
         explain(model, tokenizer, first, batch_size=batch_size, seed=seed, max_length=max_length, **call)
         inputs += sum(1 + METHODS[call["method"]].cost(text, settings) for text in encoded)
-    with progress_bar("measuring" if progress else None, inputs) as bar:
+    with progress_bar("measuring", inputs, progress) as bar:
         faithfulness = Faithfulness(
             scorer or model,
             scorer_tokenizer or tokenizer,
@@ -377,11 +378,11 @@ def compare_explainers(
             operator=operator,
             batch_size=batch_size,
             max_length=max_length if scorer is None else None,
-            progress=bar,
+            bar=bar,
         )
         if len(faithfulness.rows) < 2:
             raise InputError("Only one text has words; intervals and tests need two or more.")
-        baseline = faithfulness.random(range(random_seeds))
+        baseline = faithfulness.random(seeds)
         values = {
             score: _spread(
                 np.mean([result.values[score] for result in baseline.results], 0), faithfulness.rows, len(texts)
@@ -404,20 +405,18 @@ def compare_explainers(
                 model,
                 tokenizer,
                 texts,
-                gold=labels,
+                labels=labels,
                 batch_size=batch_size,
                 seed=seed,
                 max_length=max_length,
-                progress=bar,
-                save_to=None if save_to is None else Path(save_to) / f"{name}.jsonl",
+                bar=bar,
+                save_to=None if save_folder is None else Path(save_folder) / f"{name}.jsonl",
                 **call,
             )
-            scores = [explanation.scores for explanation in made]
-            measured = faithfulness.measure(scores, name)
+            measured = faithfulness.measure(made, name)
             values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
             if rationales is not None:
-                seen = [_seen(made_scores, text.seen) for made_scores, text in zip(scores, encoded, strict=True)]
-                values |= _against_rationales(seen, rationales, ks)
+                values |= _against_rationales([_seen(one.scores, one.seen) for one in made], rationales, ks)
             seconds = float(np.mean([explanation.seconds for explanation in made]))
             results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
         bar.update(bar.total - bar.n)  # texts without words

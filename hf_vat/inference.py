@@ -238,15 +238,16 @@ def class_probabilities(model, output) -> np.ndarray:
     return probabilities
 
 
-def progress_bar(label: str | tqdm | None, total: int) -> AbstractContextManager[tqdm]:
-    """A progress bar with the time left, hidden without a label. Where nobody sees it move, it is written
-    once a minute.
+def progress_bar(label: str, total: int, progress: bool, bar: tqdm | None = None) -> AbstractContextManager[tqdm]:
+    """A progress bar with the time left. Where nobody sees it move, it is written once a minute.
 
     Args:
-        label: what is done; or the open bar of a job that this is a part of, which is then moved and not closed.
+        label: what is done.
         total: model inputs, or whatever is counted.
+        progress: show it.
+        bar: the open bar of a job that this is a part of, which is then moved, and not closed.
     """
-    if isinstance(label, tqdm):
-        return nullcontext(label)
+    if bar is not None:
+        return nullcontext(bar)
     seconds = 0.1 if sys.stderr.isatty() else 60
-    return tqdm(total=total, desc=label, unit="input", disable=label is None, mininterval=seconds)
+    return tqdm(total=total, desc=label, unit="input", disable=not progress, mininterval=seconds)

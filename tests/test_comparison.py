@@ -27,8 +27,7 @@ def test_values_are_those_of_explain_and_faithfulness(stub, stub_tokenizer, comp
     assert list(comparison.methods) == ["occlusion", "few", "gradient", "random"]
     faithfulness = Faithfulness(stub, stub_tokenizer, TEXTS, LABELS, ks=(1, 2, 3), shares=(0.2, 0.5))
     for name, arguments in (("occlusion", {"method": "occlusion"}), ("few", {"method": "lime", "n_samples": 10})):
-        scores = [explanation.scores for explanation in explain(stub, stub_tokenizer, TEXTS, **arguments)]
-        expected = faithfulness.measure(scores, name)
+        expected = faithfulness.measure(explain(stub, stub_tokenizer, TEXTS, **arguments), name)
         found = comparison.methods[name]
         assert set(found.values) == set(expected.values)
         for score, values in expected.values.items():
@@ -45,7 +44,7 @@ def test_values_are_those_of_explain_and_faithfulness(stub, stub_tokenizer, comp
 def test_f69_one_progress_bar_for_all_of_it(stub, stub_tokenizer, capsys):
     compare_explainers(
         *(stub, stub_tokenizer, TEXTS, LABELS, {"gradient": {}, "occlusion": {}}),
-        **{"ks": (1, 2), "shares": (0.5,), "random_seeds": 4, "progress": True},
+        **{"ks": (1, 2), "shares": (0.5,), "seeds": range(4), "progress": True},
     )
     printed = capsys.readouterr().err
     assert set(re.findall(r"([^\r\n]+): +\d+%", printed)) == {"measuring"}
@@ -116,7 +115,7 @@ def test_terminal_table_names_methods_scores_and_seconds(comparison):
 
 
 def test_an_interrupted_comparison_goes_on(stub, stub_tokenizer, tmp_path):
-    arguments = {"methods": ["occlusion", "lime"], "ks": (1, 2), "save_to": tmp_path}
+    arguments = {"methods": ["occlusion", "lime"], "ks": (1, 2), "save_folder": tmp_path}
     first = compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, **arguments)
     (tmp_path / "lime.jsonl").unlink()
     stub.batches.clear()
@@ -133,7 +132,7 @@ def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
         stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], scorer=scorer, scorer_tokenizer=stub_tokenizer, ks=(1,)
     )
     expected = Faithfulness(scorer, stub_tokenizer, TEXTS, LABELS, ks=(1,)).measure(
-        [explanation.scores for explanation in explain(stub, stub_tokenizer, TEXTS, "occlusion")], "occlusion"
+        explain(stub, stub_tokenizer, TEXTS, "occlusion")
     )
     np.testing.assert_allclose(
         np.delete(comparison.methods["occlusion"].values["prob_drop@1"], 2), expected.values["prob_drop@1"], atol=1e-6
@@ -147,7 +146,7 @@ def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
         ({"methods": ["occlusion", "random"]}, "Random rankings are always measured"),
         ({"methods": {"a/b": {"method": "lime"}}}, "'a/b'.*slashes"),
         ({"methods": {"fast": {}}}, "Unknown method 'fast'"),
-        ({"random_seeds": 0}, "random_seeds is 0"),
+        ({"seeds": ()}, "No seeds were given"),
         ({"texts": ["good", ""], "labels": [1, 0]}, "Only one text has words"),
         ({"rationales": [[0]]}, "rationales of 1 texts for 7"),
         ({"rationales": [[0]] * 7}, r"rationales\[0\] has 1 flags, but text 0 has 4 words: \['a', 'very'"),

@@ -254,10 +254,10 @@ def test_c51_bit_equal_whatever_the_order(make_model, tokenizer, input_ids):
 
 def test_progress_bar_counts_inputs_also_equal_ones(make_model, tokenizer, input_ids, capsys):
     model = make_model()
-    with progress_bar(None, 14) as bar:
+    with progress_bar("scoring", 14, False) as bar:
         predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     assert capsys.readouterr() == ("", "")
-    with progress_bar("scoring", 14) as bar:
+    with progress_bar("scoring", 14, True) as bar:
         predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     printed = capsys.readouterr().err
     assert "scoring" in printed and "14/14" in printed

@@ -52,7 +52,7 @@ ALWAYS = {
     "words": DATA | {"model", "method", "split", "min_count", "top", "output_dir"},
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
-    | {"random_seeds", "batch_size", "output_dir"},
+    | {"seeds", "batch_size", "output_dir"},
     "reproduce": {"table", "output_dir", "results"},
 }
 WORDS = "--word_encoder lstm"

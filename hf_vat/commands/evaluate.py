@@ -17,6 +17,7 @@ from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
+from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
 
 
@@ -41,7 +42,7 @@ class EvaluateArguments:
     )
     confidence: float = field(default=0.95, metadata={"help": "Of the intervals."})
     max_length: int | None = field(default=None, metadata={"help": "Tokens per text; as many as the model takes."})
-    random_seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
+    seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
     batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
     seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
     output_dir: str | None = field(default=None, metadata={"help": "Write page, curves, JSON and CSV to this folder."})
@@ -73,12 +74,12 @@ def main():
         ks=args.ks,
         shares=args.shares,
         operator=args.operator,
-        random_seeds=args.random_seeds,
+        seeds=range(whole_number("--seeds", args.seeds, 1)),
         confidence=args.confidence,
         max_length=args.max_length,
         batch_size=args.batch_size,
         seed=args.seed,
-        save_to=folder and folder / "explanations",
+        save_folder=folder and folder / "explanations",
         progress=True,
     )
     setup = comparison.setup

@@ -117,9 +117,9 @@ def main():
         _explain_stream(args, explained, store, stream_texts(data_args, model))
         _write_tables(tables, store.explanations(), class_names(model))
         return
-    texts, gold = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
+    texts, labels = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     progress = len(texts) > args.batch_size or args.method not in _FAST
-    explanations = explained(texts, gold=gold, progress=progress, save_to=save_to)
+    explanations = explained(texts, labels=labels, progress=progress, save_to=save_to)
     for explanation in explanations[: args.show]:
         print(explanation.to_terminal(color=in_colour()), end="\n\n")
     if html:
@@ -162,8 +162,8 @@ def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, r
     shown = 0
     try:
         while chunk := list(islice(rows, _TOGETHER)):
-            texts, gold = zip(*chunk, strict=True)
-            explanations = explained(texts, gold=gold, progress=args.method not in _FAST, save_to=store)
+            texts, labels = zip(*chunk, strict=True)
+            explanations = explained(texts, labels=labels, progress=args.method not in _FAST, save_to=store)
             for explanation in explanations[: args.show - shown]:
                 print(explanation.to_terminal(color=in_colour()), end="\n\n")
             shown = min(args.show, shown + len(chunk))

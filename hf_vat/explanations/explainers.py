@@ -38,10 +38,11 @@ def explain(
     target: int | str | Sequence[int | str] | None = None,
     batch_size: int = 32,
     seed: int = 0,
-    gold: Sequence[int | str] | None = None,
+    labels: Sequence[int | str] | None = None,
     max_length: int | None = None,
-    progress: bool | tqdm = False,
+    progress: bool = False,
     save_to: str | PathLike | Store | None = None,
+    bar: tqdm | None = None,
     **settings,
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
@@ -88,12 +89,13 @@ def explain(
             lime or shapley takes a few bytes for each word.
         seed: seed of methods that draw random numbers, at least 0. What is drawn for a text depends on the seed and the
             text alone.
-        gold: the true class of each text, id or name, to be shown beside the prediction.
+        labels: the true class of each text, id or name, to be shown beside the prediction.
         max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
-        progress: show a progress bar; or move the open bar of a job that this is a part of, by one for each model input.
+        progress: show a progress bar.
         save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
             goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations). Or a
             [`Store`](hf_vat.explanations.store.Store) that takes the explanations of several calls.
+        bar: for jobs that this is a part of, their open progress bar, which is moved by one for each model input.
         settings: settings of the method.
 
     Returns:
@@ -111,7 +113,7 @@ def explain(
     names = _class_names(model)
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
-    golds = _check_labels("gold", [None] * len(texts) if gold is None else gold, texts, names)
+    golds = _check_labels("labels", [None] * len(texts) if labels is None else labels, texts, names)
     encoded = encode_texts(tokenizer, texts, model, max_length)
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
     _warn_truncated(encoded)
@@ -123,7 +125,7 @@ def explain(
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
     store, explanations, windows = None, [], _windows(costs)
-    with progress_bar(method if progress is True else progress or None, sum(costs)) as bar:
+    with progress_bar(method, sum(costs), progress, bar) as bar:
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
@@ -259,7 +261,7 @@ def _is_single(label) -> bool:
 
 def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
     if len(labels) != len(texts):
-        raise InputError(f"{len(labels)} {name} labels for {len(texts)} texts; give one per text.")
+        raise InputError(f"{name} has {len(labels)} entries for {len(texts)} texts; give one for each text.")
     return class_ids(name, labels, names)
 
 

@@ -4,22 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import NamedTuple
 
+from hf_vat.explained import Segment
 from hf_vat.report import html, terminal
-
-
-class Segment(NamedTuple):
-    """A word with the characters before it, ready to be drawn.
-
-    `strength` is the score divided by the greatest magnitude in the text, in [-1, 1].
-    """
-
-    before: str
-    word: str
-    score: float
-    strength: float
-    seen: bool
 
 
 @dataclass

@@ -45,7 +45,7 @@ class L2X:
     settings: dict
 
     def explain(
-        self, texts: Sequence[str | Sequence[str]], gold: Sequence[int | str] | None = None, batch_size: int = 32
+        self, texts: Sequence[str | Sequence[str]], labels: Sequence[int | str] | None = None, batch_size: int = 32
     ) -> list[Explanation]:
         """Score the words of texts; arguments, result and errors are as those of [`explain`](hf_vat.explain).
 
@@ -54,7 +54,7 @@ class L2X:
         """
         started = time.perf_counter()
         # For the words, which of them the model saw, and what it said; the random scores are replaced.
-        explanations = explain(self.model, self.tokenizer, texts, "random", gold=gold, batch_size=batch_size)
+        explanations = explain(self.model, self.tokenizer, texts, "random", labels=labels, batch_size=batch_size)
         encoded = encode_texts(self.tokenizer, check_texts(texts), self.model, None)
         scores: list[list[float]] = []
         for start in range(0, len(encoded), batch_size):
@@ -106,7 +106,7 @@ def fit_l2x(
     answers = predict_probabilities(model, tokenizer, [text.input_ids for text in encoded], batch_size)
     targets = torch.tensor(answers, dtype=torch.float32, device=model.device)  # [N, C]
     tokens = max(tokenizer.get_vocab().values()) + 1
-    with torch.random.fork_rng(), progress_bar("l2x" if progress else None, epochs * len(encoded)) as bar:
+    with torch.random.fork_rng(), progress_bar("l2x", epochs * len(encoded), progress) as bar:
         torch.manual_seed(seed)
         selector = _Selector(tokens, tokenizer.pad_token_id).to(model.device)
         predictor = _Predictor(tokens, targets.shape[1]).to(model.device)

@@ -1,11 +1,12 @@
 """Measure how faithful word rankings are to a scorer, over a whole data set.
 
-    faithfulness = Faithfulness(scorer, tokenizer, texts, labels, ks=(1, 5))
-    attention = faithfulness.measure(scores, explainer="attention")
+    explanations = explain(model, tokenizer, texts, labels=labels)
+    faithfulness = Faithfulness(scorer, tokenizer, explanations, ks=(1, 5))
+    attention = faithfulness.measure(explanations)
     random = faithfulness.random(seeds=range(5))
     attention.to_dict(), random.to_dict()
 
-The model that explains (it made `scores`) and the model that is asked (the scorer) are separate; they may be the same.
+The model that explains and the model that is asked (the scorer) are separate; they may be the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
+from hf_vat.explained import Explained, are_explanations
 from hf_vat.inference import encode_texts, model_name, predict_probabilities, progress_bar, whole_number
+from hf_vat.models.words import EncodedText
 
 from . import scores as score
 from .perturb import Operator, check_ks, random_ranking, rank_words
@@ -99,9 +102,11 @@ class Faithfulness:
     Args:
         scorer: a sequence classification model; it is run in eval mode, on its own device.
         tokenizer: the scorer's tokenizer.
-        texts: texts as the user wrote them, or as lists of words.
-        labels: gold class ids, one for each text.
-        seen: for each text one flag for each of its words: does the explainer see it? All, if not given.
+        texts: explanations of the texts, from which labels and seen words are taken too; or texts as the user wrote them,
+            or as lists of words.
+        labels: gold class ids, one for each text; those of the explanations, if not given.
+        seen: for each text one flag for each of its words: does the explainer see it? As the explanations say, or all, if
+            not given.
         ks: numbers of top words to delete and to keep; a text with fewer words has all of them deleted or kept and is
             counted in `n_clamped@K`. The areas are measured if these are 1, 2, …, K.
         shares: shares q of the words, in (0, 1], for comprehensiveness and sufficiency: the top ⌈q·n⌉ of n words.
@@ -110,8 +115,9 @@ class Faithfulness:
         batch_size: the largest batch that the scorer is given.
         max_length: tokens that the scorer reads; as many as it can, if not given.
         scorer_name: name in the results; the model's own, if not given.
-        progress: label of a progress bar for each measurement; or the open bar of a job that they are parts of, which each
-            moves by one for each model input, see [`Faithfulness.count_inputs`]. None is shown if it is not given.
+        progress: show a progress bar for each measurement.
+        bar: for jobs that these are parts of, their open bar, which is moved by one for each model input; see
+            [`Faithfulness.count_inputs`].
 
     Attributes:
         rows: positions in `texts` of the texts that are scored. A text without candidates is skipped and counted in
@@ -129,8 +135,8 @@ class Faithfulness:
         self,
         scorer,
         tokenizer,
-        texts: Sequence[str],
-        labels: Sequence[int],
+        texts: Sequence[str | Sequence[str] | Explained],
+        labels: Sequence[int] | None = None,
         seen: Sequence[Sequence[bool]] | None = None,
         *,
         ks: Sequence[int] = (5,),
@@ -139,23 +145,26 @@ class Faithfulness:
         batch_size: int = 32,
         max_length: int | None = None,
         scorer_name: str | None = None,
-        progress: str | tqdm | None = None,
+        progress: bool = False,
+        bar: tqdm | None = None,
     ):
+        if are_explanations(texts):
+            labels = [explanation.gold for explanation in texts] if labels is None else labels
+            seen = [explanation.seen for explanation in texts] if seen is None else seen
+            texts = [_as_given(explanation) for explanation in texts]
         texts = check_texts(texts)
         _check_inputs(scorer, texts, labels, shares)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = check_ks(ks)
         self.shares = tuple(float(share) for share in shares)
-        self.batch_size, self.progress = whole_number("batch_size", batch_size, 1), progress
+        self.batch_size, self._progress, self._bar = whole_number("batch_size", batch_size, 1), progress, bar
         self._operator = Operator.of(operator, tokenizer, scorer)
 
         encoded = encode_texts(tokenizer, texts, scorer, max_length)
         if seen is None:
             seen = [text.seen for text in encoded]
         _check_words(seen, "seen", encoded)
-        candidates = [
-            np.flatnonzero(np.logical_and(text.seen, flags)).tolist() for text, flags in zip(encoded, seen, strict=True)
-        ]
+        candidates = [_seen_by_both(text, flags) for text, flags in zip(encoded, seen, strict=True)]
         self.rows = np.array([row for row, positions in enumerate(candidates) if positions], dtype=int)
         if not self.rows.size:
             raise InputError(
@@ -180,17 +189,29 @@ class Faithfulness:
             "accuracy": float((self.full.argmax(-1) == self.labels).mean()),
         }
 
-    def measure(self, scores: Sequence[Sequence[float]], explainer: str) -> FaithfulnessResult:
+    def measure(
+        self, explanations: Sequence[Explained] | Sequence[Sequence[float]], explainer: str | None = None
+    ) -> FaithfulnessResult:
         """Measure the rankings that an explainer's word scores give.
 
         Args:
-            scores: for each of `texts` (skipped ones too) one score for each of its words, a larger one ranks first;
-                see [`rank_words`].
-            explainer: name in the result.
+            explanations: for each of `texts` (skipped ones too) its explanation; or one score for each of its words, where
+                they come from elsewhere. A larger score ranks first; see [`rank_words`].
+            explainer: name in the result; for explanations by default their method and model.
 
         Raises:
-            InputError: if there is not one score for each word, or a score is NaN or not a number.
+            InputError: if explanations are of other texts or of a model that sees other words, there is not one score
+                for each word, a score is NaN or not a number, or scores have no name.
         """
+        scores = explanations
+        if are_explanations(explanations):
+            self._check_explanations(explanations)
+            first, scores = explanations[0], [explanation.scores for explanation in explanations]
+            explainer = explainer or (f"{first.method} of {first.model}" if first.model else first.method)
+        if explainer is None:
+            raise InputError(
+                "Scores say not where they come from; give measure(scores, explainer=...) a name for them."
+            )
         _check_words(scores, "scores", self._encoded)
         rankings, n_tied = [], 0
         for row, candidates in zip(self.rows, self.candidates, strict=True):
@@ -200,6 +221,21 @@ class Faithfulness:
                 raise InputError(f"Text {row}: {error}") from None
             n_tied += len(candidates) > 1 and len({float(scores[row][position]) for position in candidates}) == 1
         return self._measure(rankings, explainer, n_tied)
+
+    def _check_explanations(self, explanations: Sequence[Explained]) -> None:
+        _check_count(explanations, "explanations", self._encoded)
+        for row, (explanation, text) in enumerate(zip(explanations, self._encoded, strict=True)):
+            if (explanation.text, explanation.words) != (text.text, [word.text for word in text.words]):
+                raise InputError(
+                    f"Explanation {row} is of {explanation.text[:40]!r} in {len(explanation.words)} words, but text {row} is "
+                    f"{text.text[:40]!r} in {len(text.words)} words; give the explanations of the same texts in the same order."
+                )
+        for row, candidates in zip(self.rows, self.candidates, strict=True):
+            if _seen_by_both(self._encoded[row], explanations[row].seen) != candidates:
+                raise InputError(
+                    f"Explanation {row} is of a model that sees other words than those that take part; give Faithfulness "
+                    "these explanations as its texts, or as `seen` the words that all explainers see."
+                )
 
     @staticmethod
     def count_inputs(texts: int, measurements: int, ks: Sequence[int] = (5,), shares: Sequence[float] = ()) -> int:
@@ -214,10 +250,7 @@ class Faithfulness:
         Raises:
             InputError: if there is no seed, or one is no whole number from 0.
         """
-        seeds = [whole_number(f"seeds[{place}]", seed, 0) for place, seed in enumerate(seeds)]
-        if not seeds:
-            raise InputError("No seeds were given for the random baseline; give one or more, such as range(5).")
-        results = []
+        seeds, results = check_seeds(seeds), []
         for seed in seeds:
             rankings = [
                 random_ranking(candidates, seed, int(row))
@@ -284,7 +317,7 @@ class Faithfulness:
             kept: from such an order to S boolean rows: which of these words stay. All other words go.
         """
         probabilities, inputs = [], []
-        with progress_bar(self.progress, len(rankings) * len(kept(rankings[0]))) as bar:
+        with progress_bar("faithfulness", len(rankings) * len(kept(rankings[0])), self._progress, self._bar) as bar:
             for row, ranking in zip(self.rows, rankings, strict=True):
                 flags = kept(ranking)
                 words = np.zeros((len(flags), len(self._encoded[row].words)), dtype=bool)
@@ -298,6 +331,28 @@ class Faithfulness:
         return np.concatenate(probabilities)
 
 
+def check_seeds(seeds: Iterable[int]) -> list[int]:
+    """The seeds of random rankings.
+
+    Raises:
+        InputError: if there is no seed, or one is no whole number from 0.
+    """
+    seeds = [whole_number(f"seeds[{place}]", seed, 0) for place, seed in enumerate(seeds)]
+    if not seeds:
+        raise InputError("No seeds were given for the random baseline; give one or more, such as range(5).")
+    return seeds
+
+
+def _as_given(explanation: Explained) -> str | list[str]:
+    """The text as it was explained: words that it was split into already are joined by single spaces."""
+    split = " ".join(explanation.words) == explanation.text
+    return explanation.words if split else explanation.text
+
+
+def _seen_by_both(text: EncodedText, flags: Sequence[bool]) -> list[int]:
+    return np.flatnonzero(np.logical_and(text.seen, flags)).tolist()
+
+
 def _count(share: float, words: int) -> int:
     return max(1, ceil(share * words - 1e-9))  # 0.1 · 30 is a little above 3
 
@@ -305,6 +360,8 @@ def _count(share: float, words: int) -> int:
 def _check_inputs(scorer, texts, labels, shares) -> None:
     if not texts:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
+    if labels is None:
+        raise InputError("There are no labels; give one class id for each text, or explanations that have gold labels.")
     if len(labels) != len(texts):
         raise InputError(f"There are {len(labels)} labels for {len(texts)} texts; give one class id for each text.")
     classes = scorer.config.num_labels
@@ -319,9 +376,13 @@ def _check_inputs(scorer, texts, labels, shares) -> None:
             raise InputError(f"shares has {share}; give shares of the words above 0 and at most 1, such as 0.2.")
 
 
-def _check_words(values, name: str, encoded) -> None:
+def _check_count(values, name: str, encoded) -> None:
     if len(values) != len(encoded):
-        raise InputError(f"{name} has {len(values)} entries for {len(encoded)} texts; give one list for each text.")
+        raise InputError(f"{name} has {len(values)} entries for {len(encoded)} texts; give one for each text.")
+
+
+def _check_words(values, name: str, encoded) -> None:
+    _check_count(values, name, encoded)
     for row, (entries, text) in enumerate(zip(values, encoded, strict=True)):
         if len(entries) != len(text.words):
             raise InputError(

@@ -127,26 +127,14 @@ def measure(
     methods, ks = own_methods(model.config), (K,)
     total = len(texts) * sum(2 if method == "gradient" else 1 for method in methods)
     total += Faithfulness.count_inputs(len(texts), len(methods) + len(RANDOM_SEEDS), ks)
-    with progress_bar("model card" if progress else None, total) as bar:
+    with progress_bar("model card", total, progress) as bar:
         explanations = {
-            method: explain(model, tokenizer, texts, method, batch_size=batch_size, gold=labels, progress=bar)
+            method: explain(model, tokenizer, texts, method, batch_size=batch_size, labels=labels, bar=bar)
             for method in methods
         }
         first = next(iter(explanations.values()))
-        faithfulness = Faithfulness(
-            model,
-            tokenizer,
-            texts,
-            labels,
-            seen=[explanation.seen for explanation in first],
-            ks=ks,
-            batch_size=batch_size,
-            progress=bar,
-        )
-        values = {
-            method: faithfulness.measure([explanation.scores for explanation in own], method).values
-            for method, own in explanations.items()
-        }
+        faithfulness = Faithfulness(model, tokenizer, first, ks=ks, batch_size=batch_size, bar=bar)
+        values = {method: faithfulness.measure(own).values for method, own in explanations.items()}
         by_seed = [result.values for result in faithfulness.random(RANDOM_SEEDS).results]
         bar.update(bar.total - bar.n)  # texts without words
     values[RANDOM] = {score: np.mean([own[score] for own in by_seed], 0) for score in by_seed[0]}

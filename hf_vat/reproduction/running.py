@@ -199,7 +199,7 @@ def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int
 
     Processes end with their parent. An interruption lets the calls that run see it, and starts no other.
     """
-    with progress_bar(label if tasks else None, len(tasks)) as bar:
+    with progress_bar(label, len(tasks), len(tasks) > 0) as bar:
         if jobs == 1:
             for task in tasks:
                 function(*task)

@@ -314,7 +314,7 @@ def test_f26_texts_that_are_split_are_explained_word_by_word(trained, masked, sc
         assert code == 0 and [one.words for one in explained] == [row["text"] for row in rows]
     code, out, _ = script("words", "--model", masked, "--test_file", file)
     assert code == 0 and "the plot" in out
-    code, _, _ = script("compare_explainers", *options, "--methods", "attention", "--ks", 1, "--random_seeds", 1)
+    code, _, _ = script("compare_explainers", *options, "--methods", "attention", "--ks", 1, "--seeds", 1)
     assert code == 0
 
 
@@ -377,7 +377,7 @@ def test_compare_explainers_prints_a_table_and_writes_the_report(trained, worksp
     folder = tmp_path / "new" / "comparison"
     finished = launch(
         *(EXAMPLES / "compare_explainers.py", "--model", trained, "--test_file", workspace / "test.csv"),
-        *("--methods", "attention", "lime", "--settings", "lime.n_samples=30", "--ks", 1, 3, "--random_seeds", 2),
+        *("--methods", "attention", "lime", "--settings", "lime.n_samples=30", "--ks", 1, 3, "--seeds", 2),
         *("--output_dir", folder),
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
@@ -520,7 +520,7 @@ def test_c15_a_diverged_loss_ends_with_1(training, script):
         ("explain", (), ["--dataset_name", "--test_file", "--text"]),
         ("compare_explainers", ("--ks", 0), ["ks", "[0]"]),
         ("compare_explainers", ("--ks", "1,3"), ["--ks", "1,3"]),
-        ("compare_explainers", ("--random_seeds", 0), ["random_seeds is 0"]),
+        ("compare_explainers", ("--seeds", 0), ["--seeds is 0"]),
         ("compare_explainers", ("--batch_size", 0), ["batch_size is 0"]),
         ("compare_explainers", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
         ("compare_explainers", ("--output_dir", "/dev/null/a"), ["--output_dir", "cannot be made"]),

@@ -323,8 +323,8 @@ def test_occlusion_is_what_the_model_says_of_the_ids_that_are_left(pair):
 def test_faithfulness(pair, operator):
     model, tokenizer = pair
     texts = TEXTS[:3]
-    explanations = explain(model, tokenizer, texts, "occlusion", operator=operator)
-    faithfulness = Faithfulness(model, tokenizer, texts, [0, 1, 0], ks=(1,), shares=(0.5,), operator=operator)
-    result = faithfulness.measure([explanation.scores for explanation in explanations], "occlusion")
+    explanations = explain(model, tokenizer, texts, "occlusion", labels=[0, 1, 0], operator=operator)
+    faithfulness = Faithfulness(model, tokenizer, explanations, ks=(1,), shares=(0.5,), operator=operator)
+    result = faithfulness.measure(explanations)
     best = [max(explanation.scores) for explanation in explanations]
     np.testing.assert_allclose(result.values["prob_drop@1"], best, atol=1e-6)

@@ -40,7 +40,7 @@ def rebuilt(explanation):
 
 def test_attention_by_hand(model, tokenizer):
     """Weights: good 20, film 1, bad 4; [CLS] and [SEP] none."""
-    (explanation,) = explain(model, tokenizer, ["Good film, bad"], gold=[1])
+    (explanation,) = explain(model, tokenizer, ["Good film, bad"], labels=[1])
     assert explanation.words == ["Good", "film", ",", "bad"]
     assert explanation.spans == [(0, 4), (5, 9), (9, 10), (11, 14)]
     assert explanation.scores == pytest.approx([20 / 26, 1 / 26, 1 / 26, 4 / 26])
@@ -322,9 +322,9 @@ def test_f31_classes_by_name(model, tokenizer):
     model.config.id2label = {0: "negative", 1: "positive", 2: "0"}
     texts = ["good film", "bad"]
     for named, by_id in (("positive", 1), ("0", 2), (["negative", 1], [0, 1]), (np.array(["positive", "0"]), [1, 2])):
-        found = explain(model, tokenizer, texts, "occlusion", target=named, gold=["positive", 0])
+        found = explain(model, tokenizer, texts, "occlusion", target=named, labels=["positive", 0])
         assert without_time(found) == without_time(
-            explain(model, tokenizer, texts, "occlusion", target=by_id, gold=[1, 0])
+            explain(model, tokenizer, texts, "occlusion", target=by_id, labels=[1, 0])
         )
     model.config.id2label = {0: "same", 1: "same", 2: "other"}
     with pytest.raises(InputError, match=r"target\[0\] is 'same'"):
@@ -332,7 +332,7 @@ def test_f31_classes_by_name(model, tokenizer):
 
 
 @pytest.mark.parametrize("wrong", ["Positive", True, False, np.bool_(True), 1.0, "1", b"positive", [], 3, -1])
-@pytest.mark.parametrize("name", ["target", "gold"])
+@pytest.mark.parametrize("name", ["target", "labels"])
 def test_f31_what_is_no_class_is_refused_with_the_classes(model, tokenizer, wrong, name):
     model.config.id2label = {0: "negative", 1: "positive", 2: "neutral"}
     with pytest.raises(InputError, match=rf"{name}\[1\] is .*id.*name.*0 \(negative\), 1 \(positive\), 2 \(neutral\)"):
@@ -496,8 +496,8 @@ def test_random_needs_no_importance(model_without_importance, tokenizer):
     assert len(explanation.scores) == 2
 
 
-def test_target_and_gold(model, tokenizer):
-    explanations = explain(model, tokenizer, ["good", "bad"], target=np.int64(2), gold=np.array([1, 2]))
+def test_target_and_labels(model, tokenizer):
+    explanations = explain(model, tokenizer, ["good", "bad"], target=np.int64(2), labels=np.array([1, 2]))
     assert [e.target for e in explanations] == [2, 2] and [e.gold for e in explanations] == [1, 2]
     assert [e.correct for e in explanations] == [True, False]
     assert all(type(value) is int for e in explanations for value in (e.target, e.gold, e.prediction))
@@ -508,7 +508,7 @@ def test_target_and_gold(model, tokenizer):
     [
         ({"method": "magic"}, "'magic'.*'attention', 'mask', 'gradient'"),
         ({"target": 3}, r"target\[0\] is 3.*0 \(LABEL_0\), 1"),
-        ({"target": [0]}, "1 target labels for 2 texts"),
+        ({"target": [0]}, "target has 1 entries for 2 texts"),
         ({"target": [0, 3]}, r"target\[1\] is 3"),
         ({"target": "pos"}, "'pos'.*integer"),
         ({"n_samples": 5}, "'attention' has no setting 'n_samples'; it has no settings"),
@@ -517,8 +517,8 @@ def test_target_and_gold(model, tokenizer):
         ({"method": "lime", "n_samples": 2.5}, "n_samples is 2.5; it must be a whole number, at least 1"),
         ({"method": "lime", "operator": "drop"}, "operator is 'drop'; choose one of 'delete', 'mask', 'pad'"),
         ({"method": "shapley", "exact": 1}, "exact is 1; it must be True or False"),
-        ({"gold": [0]}, "1 gold labels for 2 texts"),
-        ({"gold": [0, -1]}, r"gold\[1\] is -1"),
+        ({"labels": [0]}, "labels has 1 entries for 2 texts"),
+        ({"labels": [0, -1]}, r"labels\[1\] is -1"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),

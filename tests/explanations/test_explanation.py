@@ -43,7 +43,7 @@ def test_c86_parts_that_do_not_fit_name_both(changes, message):
 
 
 def test_p3_json_round_trip_gives_plain_values(model, tokenizer):
-    for explanation in explain(model, tokenizer, ["good 😀 film", ""], gold=[1, 0]):
+    for explanation in explain(model, tokenizer, ["good 😀 film", ""], labels=[1, 0]):
         fields = explanation.to_dict()
         assert all(type(word) is str for word in fields["words"])
         assert all(type(score) is float for score in fields["scores"] + fields["probabilities"])

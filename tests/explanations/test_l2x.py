@@ -63,8 +63,8 @@ def test_results_are_explanations(fitted, planted_classifier):
         splits["test"]["text"][1] + " " + splits["test"]["text"][2],
         ["pogake", "new"],
     ]
-    explanations = fitted.explain(texts, gold=[1, 0, 1, 0], batch_size=2)
-    expected = explain(model, tokenizer, texts, "random", gold=[1, 0, 1, 0])
+    explanations = fitted.explain(texts, labels=[1, 0, 1, 0], batch_size=2)
+    expected = explain(model, tokenizer, texts, "random", labels=[1, 0, 1, 0])
     for ours, theirs in zip(explanations, expected, strict=True):
         for name in ("text", "words", "spans", "seen", "prediction", "target", "gold", "model"):
             assert getattr(ours, name) == getattr(theirs, name)

@@ -201,7 +201,7 @@ def test_a_file_that_is_something_else_is_left_alone(stub, stub_tokenizer, tmp_p
 
 def test_file_is_ascii_json_lines(stub, stub_tokenizer, tmp_path):
     path = tmp_path / "random.jsonl"
-    explain(stub, stub_tokenizer, ["café 😀\u2028 好"], "random", save_to=path, gold=[1])
+    explain(stub, stub_tokenizer, ["café 😀\u2028 好"], "random", save_to=path, labels=[1])
     header, line = path.read_text(encoding="ascii").splitlines()
     assert json.loads(header)["method"] == "random" and json.loads(line)["text"] == "café 😀\u2028 好"
     assert load_explanations(path)[0].gold == 1

@@ -60,14 +60,13 @@ def test_both_models_are_measured_and_compared(make_model, make_dataset, tokeniz
     model, data = make_model("att"), make_dataset(12)
     folder = saved(model, tokenizer, tmp_path / "model")
     file = csv_file(tmp_path / "test.csv", data)
-    arguments = ("--model", folder, "--test_file", file, "--output_dir", tmp_path / "out", "--random_seeds", 2)
+    arguments = ("--model", folder, "--test_file", file, "--output_dir", tmp_path / "out", "--seeds", 2)
     code, out, err = quantize(*arguments)
     assert code == 0, err
 
     texts, labels = data["text"][:], data["label"][:]
-    explanations = explain(model, tokenizer, texts)
-    faithfulness = Faithfulness(model, tokenizer, texts, labels, seen=[made.seen for made in explanations])
-    wanted = faithfulness.measure([made.scores for made in explanations], "attention").to_dict()
+    explanations = explain(model, tokenizer, texts, labels=labels)
+    wanted = Faithfulness(model, tokenizer, explanations).measure(explanations).to_dict()
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     for name in ("accuracy", "accuracy_drop@5", "prob_drop@5", "posthoc_gold@5"):
         assert results["float32"]["own"][name] == pytest.approx(wanted[name], abs=1e-5)

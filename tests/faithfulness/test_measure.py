@@ -185,6 +185,51 @@ def test_names_are_in_the_result(stub, stub_tokenizer):
     assert named.to_dict()["scorer"] == "base"
 
 
+@pytest.mark.filterwarnings("ignore:.*longer than the model takes")
+@pytest.mark.parametrize(
+    "texts", [[FILM, "", "bad  film."], [["very good", "film"], ["bad"], []], [[], "not good", ["very", "bad film"]]]
+)
+def test_explanations_bring_texts_words_labels_and_a_name(stub, stub_tokenizer, texts):
+    """Words that a text was split into before stay its words."""
+    labels = [1, 0, 0]
+    explanations = explain(stub, stub_tokenizer, texts, "occlusion", labels=labels, max_length=4)
+    options = {"ks": (1, 2), "shares": (0.5,)}
+    found = Faithfulness(stub, stub_tokenizer, explanations, **options)
+    expected = Faithfulness(stub, stub_tokenizer, texts, labels, [one.seen for one in explanations], **options)
+    assert found.candidates == expected.candidates and found.labels.tolist() == expected.labels.tolist()
+    result, scores = found.measure(explanations), [one.scores for one in explanations]
+    assert result.to_dict() == expected.measure(scores, "occlusion of stub").to_dict()
+    assert found.measure(explanations, "mine").setup["explainer"] == "mine"
+    np.testing.assert_equal(result.values, found.measure(scores, "mine").values)
+    assert set(Faithfulness(stub, stub_tokenizer, explanations, [1, 1, 1]).labels) == {1} != set(found.labels)
+
+
+def test_what_does_not_fit_the_explanations_is_named(stub, stub_tokenizer):
+    texts = [FILM, "bad film"]
+    explanations = explain(stub, stub_tokenizer, texts, "occlusion")
+    with pytest.raises(InputError, match="Label None in row 0"):
+        Faithfulness(stub, stub_tokenizer, explanations)
+    with pytest.raises(InputError, match="There are no labels; give one class id for each text, or explanations"):
+        Faithfulness(stub, stub_tokenizer, texts)
+    faithfulness = Faithfulness(stub, stub_tokenizer, explanations, [1, 0])
+    with pytest.raises(InputError, match="explanations has 1 entries for 2 texts"):
+        faithfulness.measure(explanations[:1])
+    with pytest.raises(
+        InputError, match="Explanation 0 is of 'bad film' in 2 words, but text 0 is 'a very good film' in 4"
+    ):
+        faithfulness.measure(explanations[::-1])
+    with pytest.raises(
+        InputError, match="Explanation 1 is of 'bad film' in 1 words, but text 1 is 'bad film' in 2 words"
+    ):
+        faithfulness.measure(explain(stub, stub_tokenizer, [FILM, ["bad film"]], "occlusion"))
+    with pytest.warns(UserWarning, match="2 words"):
+        cut = explain(stub, stub_tokenizer, texts, "occlusion", max_length=4)
+    with pytest.raises(InputError, match="Explanation 0 is of a model that sees other words"):
+        faithfulness.measure(cut)
+    with pytest.raises(InputError, match="Scores say not where they come from"):
+        faithfulness.measure([[0] * 4, [0] * 2])
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
 def test_f35_seeds_are_whole_numbers_from_0(stub, stub_tokenizer, seed):
     faithfulness = Faithfulness(stub, stub_tokenizer, [FILM, "bad"], [1, 0])
@@ -207,8 +252,8 @@ def test_f35_seeds_are_whole_numbers_from_0(stub, stub_tokenizer, seed):
     ):
         with pytest.raises(InputError, match=f"seed is {seed!r}"):
             draw()
-    with pytest.raises(InputError, match=r"random_seeds is 1\.5; it must be a whole number, at least 1"):
-        compare_explainers(stub, stub_tokenizer, [FILM, "bad"], [1, 0], ["occlusion"], random_seeds=1.5)
+    with pytest.raises(InputError, match=r"seeds\[1\] is 1\.5; it must be a whole number, at least 0"):
+        compare_explainers(stub, stub_tokenizer, [FILM, "bad"], [1, 0], ["occlusion"], seeds=[0, 1.5])
 
 
 def test_f31_a_label_that_is_a_truth_value_is_refused(stub, stub_tokenizer):

@@ -333,10 +333,10 @@ def test_the_mask_finds_planted_evidence(tmp_path, encoder, seed):
         data,
     )
     texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-    explanations = explain(trainer.model, trainer.processing_class, texts, "mask")
+    explanations = explain(trainer.model, trainer.processing_class, texts, "mask", labels=labels)
     masks = np.concatenate([explanation.scores for explanation in explanations])
     decisive = np.concatenate(data["test"]["rationale"][:]) == 1
     assert masks[decisive].mean() - masks[~decisive].mean() > 0.2
-    faithfulness = Faithfulness(trainer.model, trainer.processing_class, texts, labels, ks=(2,))
-    scores = faithfulness.measure([explanation.scores for explanation in explanations], "mask").scores
+    faithfulness = Faithfulness(trainer.model, trainer.processing_class, explanations, ks=(2,))
+    scores = faithfulness.measure(explanations).scores
     assert scores["posthoc_self@2"] > 0.95

@@ -280,7 +280,7 @@ def test_streamed_explanations_are_those_of_one_call_and_go_on(explained, tmp_pa
     assert f"Explanations: 40 in {path}" in output and output.count("occlusion") <= 2
     model, tokenizer = load_classifier(str(tmp_path / "run"))
     gold = [model.config.label2id[label] for _, label in TEXTS]
-    expected = without_time(explain(model, tokenizer, [text for text, _ in TEXTS], "occlusion", gold=gold))
+    expected = without_time(explain(model, tokenizer, [text for text, _ in TEXTS], "occlusion", labels=gold))
     found = without_time(load_explanations(path))
     for one, other in zip(found, expected, strict=True):  # other batches round differently
         assert one.pop("scores") == pytest.approx(other.pop("scores"), abs=1e-5)

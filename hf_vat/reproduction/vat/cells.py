@@ -85,12 +85,10 @@ class VATCell(Cell):
                 found["words"] = _against_words(words, None)
             elif row != "base":
                 save_to = self.explanations(settings, row)
-                explanations = explain(model, tokenizer, texts, gold=labels, batch_size=BATCH_SIZE, save_to=save_to)
-                scores = [explanation.scores for explanation in explanations]
-                seen = [explanation.seen for explanation in explanations]
+                explanations = explain(model, tokenizer, texts, labels=labels, batch_size=BATCH_SIZE, save_to=save_to)
                 for name, scorer in (("base", self._base_model(settings, data)), ("self", (model, tokenizer))):
-                    measured = Faithfulness(*scorer, texts, labels, seen, ks=KS, batch_size=BATCH_SIZE)
-                    found[name] = _wanted(measured.measure(scores, row).values)
+                    measured = Faithfulness(*scorer, explanations, ks=KS, batch_size=BATCH_SIZE)
+                    found[name] = _wanted(measured.measure(explanations, row).values)
 
                 def explained(texts, model=model, tokenizer=tokenizer):
                     return explain(model, tokenizer, texts, batch_size=BATCH_SIZE)

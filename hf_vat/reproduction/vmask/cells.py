@@ -99,11 +99,9 @@ class VMaskCell(Cell):
     def _measure_mask(self, settings: CellSettings, data: DatasetDict, model, tokenizer) -> dict:
         texts, labels = data["test"]["text"][:], data["test"]["label"][:]
         explanations = explain(model, tokenizer, texts, "mask", batch_size=BATCH_SIZE)
-        faithfulness = Faithfulness(
-            model, tokenizer, texts, labels, [one.seen for one in explanations], ks=KS, batch_size=BATCH_SIZE
-        )
+        faithfulness = Faithfulness(model, tokenizer, explanations, labels, ks=KS, batch_size=BATCH_SIZE)
         names = [f"posthoc_self@{k}" for k in KS]
-        ours = faithfulness.measure([one.scores for one in explanations], self.kind).values
+        ours = faithfulness.measure(explanations, self.kind).values
         found = {name: ours[name].tolist() for name in names}
         if self.kind == "VMASK":  # whose claims are against these
             runs = [run.values for run in faithfulness.random(range(3)).results]
@@ -128,19 +126,16 @@ class VMaskCell(Cell):
                 tokenizer,
                 texts,
                 method,
-                gold=labels,
+                labels=labels,
                 seed=self.seed,
                 batch_size=BATCH_SIZE,
                 save_to=self.explanations(settings, method),
                 n_samples=samples,
             )
-            scores, seen = [one.scores for one in explanations], [one.seen for one in explanations]
             for name in ("aopc", "aopc_softmax"):
                 with second_softmax(model) if name == "aopc_softmax" else nullcontext():
-                    faithfulness = Faithfulness(
-                        model, tokenizer, texts, labels, seen, ks=(AOPC_K,), batch_size=BATCH_SIZE
-                    )
-                    found[name][method] = faithfulness.measure(scores, method).values[_AOPC].tolist()
+                    faithfulness = Faithfulness(model, tokenizer, explanations, ks=(AOPC_K,), batch_size=BATCH_SIZE)
+                    found[name][method] = faithfulness.measure(explanations, method).values[_AOPC].tolist()
                     if method == METHODS[0]:
                         runs = [run.values[_AOPC] for run in faithfulness.random(range(3)).results]
                         found[name]["random"] = np.mean(runs, 0).tolist()
