@@ -10,6 +10,10 @@ N texts, K perturbations of each (one for every number of words k, or for every 
 Every score comes back per example, shape [N, K], or [N] if it is a mean over perturbations; as fractions (percent is a
 matter of display). The score of a data set is the mean over axis 0. A text with fewer than k words keeps its last
 value. The predicted class is the argmax, the smaller id if two are equal. Negative values are kept.
+
+There are two pieces of arithmetic, [`probability_drop`] and [`predicts`]; every score is one of them under the name and
+with the perturbations of a paper, or a mean of it. All raise `InputError` if a row is no probability distribution, shapes
+do not fit, or a label is not a class id.
 """
 
 import numpy as np
@@ -17,53 +21,62 @@ import numpy as np
 from hf_vat.errors import InputError
 
 
+def probability_drop(full, perturbed, name: str = "perturbed") -> np.ndarray:
+    """f_c(full) - f_c(perturbed) for the class c predicted on the full text, shape [N, K], in [-1, 1].
+
+    Args:
+        perturbed: class probabilities of each text's perturbations, shape [N, K, C].
+        name: of `perturbed` in errors.
+    """
+    full, perturbed = _pair(full, perturbed, name)
+    predicted = full.argmax(-1)[:, None]
+    return np.take_along_axis(full, predicted, 1) - np.take_along_axis(perturbed, predicted[:, None], 2)[..., 0]
+
+
+def predicts(perturbed, labels, name: str = "perturbed") -> np.ndarray:
+    """1[argmax perturbed = label], shape [N, K], in {0, 1}.
+
+    Args:
+        perturbed, name: as in [`probability_drop`].
+        labels: a class id for each text, shape [N].
+    """
+    perturbed = _probabilities(perturbed, name, "[N, K, C]")
+    return (perturbed.argmax(-1) == _class_ids(labels, perturbed)[:, None]).astype(float)
+
+
 def accuracy_drop(full, deleted, labels) -> np.ndarray:
     """1[argmax full = label] - 1[argmax deleted = label], in {-1, 0, 1}; higher = the deleted words mattered more.
 
     The mean is Acc(full) - Acc(deleted): "AOPC" of Zhou et al. (2021), "Attending via both Fine-tuning and
     Compressing", there with k = 5 and times 100.
-
-    Raises:
-        InputError: if a row is no probability distribution, shapes do not fit, or a label is not a class id.
     """
     full, deleted = _pair(full, deleted, "deleted")
-    labels = _class_ids(labels, full)[:, None]
-    return (full.argmax(-1)[:, None] == labels).astype(float) - (deleted.argmax(-1) == labels)
+    return predicts(full[:, None], labels) - predicts(deleted, labels)
 
 
 def prob_drop(full, deleted) -> np.ndarray:
     """f_c(full) - f_c(deleted) for the class c predicted on the full text, in [-1, 1]; higher = mattered more.
 
     "AOPC" of Chen and Ji (2020), "Learning Variational Word Masks", there with k = 5 and times 100.
-
-    Raises:
-        InputError: if a row is no probability distribution or shapes do not fit.
     """
-    return _predicted_drop(full, deleted, "deleted")
+    return probability_drop(full, deleted, "deleted")
 
 
 def posthoc_gold(kept, labels) -> np.ndarray:
     """1[argmax kept = label], in {0, 1}; higher = the kept words carry the gold label.
 
     The mean is the "post-hoc accuracy" of Zhou et al. (2021), there with k = 5 and times 100.
-
-    Raises:
-        InputError: if a row is no probability distribution, shapes do not fit, or a label is not a class id.
     """
-    kept = _probabilities(kept, "kept", "[N, K, C]")
-    return (kept.argmax(-1) == _class_ids(labels, kept)[:, None]).astype(float)
+    return predicts(kept, labels, "kept")
 
 
 def posthoc_self(full, kept) -> np.ndarray:
     """1[argmax kept = argmax full], in {0, 1}; higher = the kept words carry the scorer's own prediction.
 
     The mean is the "post-hoc accuracy" of Chen and Ji (2020), there times 100. It is 1 once every word is kept.
-
-    Raises:
-        InputError: if a row is no probability distribution or shapes do not fit.
     """
     full, kept = _pair(full, kept, "kept")
-    return (kept.argmax(-1) == full.argmax(-1)[:, None]).astype(float)
+    return predicts(kept, full.argmax(-1))
 
 
 def area_acc(full, deleted, labels, from_zero: bool = False) -> np.ndarray:
@@ -72,9 +85,6 @@ def area_acc(full, deleted, labels, from_zero: bool = False) -> np.ndarray:
     Args:
         deleted: one entry for each k = 1..K.
         from_zero: also count k = 0; see [`area_prob`].
-
-    Raises:
-        InputError: as [`accuracy_drop`].
     """
     return _mean_over_k(accuracy_drop(full, deleted, labels), from_zero)
 
@@ -87,9 +97,6 @@ def area_prob(full, deleted, from_zero: bool = False) -> np.ndarray:
         from_zero: also count k = 0, where nothing is deleted and the drop is 0, so divide by K + 1 instead of K: the
             area over the perturbation curve of Samek et al. (2017), "Evaluating the Visualization of What a Deep
             Neural Network Has Learned", eq. 12.
-
-    Raises:
-        InputError: as [`prob_drop`].
     """
     return _mean_over_k(prob_drop(full, deleted), from_zero)
 
@@ -97,13 +104,10 @@ def area_prob(full, deleted, from_zero: bool = False) -> np.ndarray:
 def comprehensiveness(full, deleted) -> np.ndarray:
     """f_c(full) - f_c(deleted) for the class c predicted on the full text, in [-1, 1]; higher = more faithful.
 
-    DeYoung et al. (2020), "ERASER", eq. 1. The arithmetic is that of [`prob_drop`]; here each entry of `deleted` stands
-    for a share q of the words: the top ceil(q * n) of n words are deleted, at least one.
-
-    Raises:
-        InputError: if a row is no probability distribution or shapes do not fit.
+    DeYoung et al. (2020), "ERASER", eq. 1. Each entry of `deleted` stands for a share q of the words: the top
+    ceil(q * n) of n words are deleted, at least one.
     """
-    return _predicted_drop(full, deleted, "deleted")
+    return probability_drop(full, deleted, "deleted")
 
 
 def sufficiency(full, kept) -> np.ndarray:
@@ -111,11 +115,8 @@ def sufficiency(full, kept) -> np.ndarray:
 
     DeYoung et al. (2020), eq. 2. Each entry of `kept` stands for a share q of the words: the top ceil(q * n) of n words
     are kept, at least one.
-
-    Raises:
-        InputError: if a row is no probability distribution or shapes do not fit.
     """
-    return _predicted_drop(full, kept, "kept")
+    return probability_drop(full, kept, "kept")
 
 
 def aopc_comprehensiveness(full, deleted) -> np.ndarray:
@@ -133,12 +134,6 @@ def aopc_sufficiency(full, kept) -> np.ndarray:
     As [`aopc_comprehensiveness`].
     """
     return _mean_over_k(sufficiency(full, kept))
-
-
-def _predicted_drop(full, perturbed, name: str) -> np.ndarray:
-    full, perturbed = _pair(full, perturbed, name)
-    predicted = full.argmax(-1)[:, None]
-    return np.take_along_axis(full, predicted, 1) - np.take_along_axis(perturbed, predicted[:, None], 2)[..., 0]
 
 
 def _mean_over_k(drops: np.ndarray, from_zero: bool = False) -> np.ndarray:

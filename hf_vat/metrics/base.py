@@ -1,10 +1,11 @@
 """What the `evaluate` modules share: inputs are checked before `datasets` casts them, and every text is counted."""
 
 import evaluate
-from datasets import Sequence, Value
+from datasets import Features, Sequence, Value
 
 from hf_vat.errors import InputError
 from hf_vat.faithfulness.agreement import is_constant
+from hf_vat.faithfulness.rationales import Overlap
 
 CLASS_ID = Value("int64")
 NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
@@ -17,6 +18,22 @@ _SKIPPED = {
     "no marked words": lambda flags: not any(flags),
     "only marked words": all,
 }
+
+
+def info(description: str, arguments: str, papers: list[str], **features) -> evaluate.MetricInfo:
+    """What a module says of itself.
+
+    Args:
+        arguments: what to give, what comes back, errors and an example.
+        papers: BibTeX of the papers it is from.
+        features: its inputs, by name.
+    """
+    return evaluate.MetricInfo(
+        description=description,
+        citation="\n" + "".join(papers),
+        inputs_description=arguments,
+        features=Features(features),
+    )
 
 
 class TextMetric(evaluate.Metric):
@@ -74,10 +91,11 @@ def choose(definitions: dict, definition: str):
     return definitions[definition]
 
 
-def check_average(average: str) -> None:
-    """Refuse an average that [`Overlap`](hf_vat.faithfulness.rationales.Overlap) does not have."""
+def averaged(overlap: Overlap, average: str, prefix: str = "") -> dict[str, float]:
+    """Precision, recall and F1 of an [`Overlap`](hf_vat.faithfulness.rationales.Overlap) with one column."""
     if average not in ("macro", "micro"):
         raise InputError(f'There is no average {average!r}; give "macro" for texts or "micro" for pooled counts.')
+    return {f"{prefix}{name}": float(value) for name, [value] in getattr(overlap, average)().items()}
 
 
 def select(entries, *reasons: str) -> tuple[list[int], dict]:

@@ -1,11 +1,10 @@
 """AOPC as an `evaluate` module: how much a classifier loses when the words ranked highest are deleted."""
 
-import evaluate
-from datasets import Features, Sequence
+from datasets import Sequence
 
 from hf_vat.errors import InputError
 from hf_vat.faithfulness import scores
-from hf_vat.metrics import base, perturbation
+from hf_vat.metrics import averages, base, texts
 
 _DESCRIPTION = """
 AOPC measures whether an explanation ranks the words first that a classifier needs: the words ranked highest are deleted
@@ -13,13 +12,13 @@ and the loss is averaged over texts. Published definitions differ, so the defini
 result: `accuracy_drop` (Zhou et al. 2021), `prob_drop` (Chen and Ji 2020), and areas over several numbers of words.
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Args:
-    predictions: class probabilities on the full texts, one list of C numbers for each text.
+{texts.PROBABILITIES}
     perturbed: class probabilities after deletion; for each text one list of C numbers for each entry of `ks`. A text
         with fewer entries has fewer words: its last entry counts for larger k, and `n_clamped@k` counts it. A text with
         none (an empty list) has no words: it is left out, and `n_skipped` counts it.
-    references: gold class ids (integers), one for each text.
+{texts.CLASSES}
     definition: what is averaged over texts. Higher = the deleted words mattered more. All lie in [-1, 1].
         "accuracy_drop" (default): accuracy on full texts minus accuracy after deletion, against the references;
         "prob_drop": probability of the class predicted on the full text, minus its probability after deletion;
@@ -32,8 +31,7 @@ Returns:
     `scale`, `ks`, `n_total`, `n_scored`, `n_skipped` (by reason), `n_clamped@<k>`.
 
 Raises:
-    ValueError: if there is no text to score, inputs differ in length, a reference is not a class id, or a row of
-        probabilities does not sum to 1.
+{texts.CLASS_ERRORS}
 
 Examples:
 
@@ -47,21 +45,6 @@ Examples:
     ... )
     >>> round(result["prob_drop@5"], 4)
     0.3
-"""
-
-_CITATION = """
-@inproceedings{zhou-etal-2021-attending,
-    title = "Attending via both Fine-tuning and Compressing",
-    author = "Zhou, Jie and Wu, Yuanbin and Chen, Qin and Huang, Xuanjing and He, Liang",
-    booktitle = "Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021",
-    year = "2021",
-}
-@inproceedings{chen-ji-2020-learning,
-    title = "Learning Variational Word Masks to Improve the Interpretability of Neural Text Classifiers",
-    author = "Chen, Hanjie and Ji, Yangfeng",
-    booktitle = "Proceedings of EMNLP",
-    year = "2020",
-}
 """
 
 _DEFINITIONS = {
@@ -78,27 +61,19 @@ class Aopc(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=Features(
-                {
-                    "predictions": base.NUMBERS,
-                    "perturbed": Sequence(base.NUMBERS),
-                    "references": base.CLASS_ID,
-                }
-            ),
+        return base.info(
+            _DESCRIPTION,
+            _KWARGS_DESCRIPTION,
+            [texts.VAT, texts.VMASK],
+            predictions=base.NUMBERS,
+            perturbed=Sequence(base.NUMBERS),
+            references=base.CLASS_ID,
         )
 
     def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
         score = base.choose(_DEFINITIONS, definition)
-        values, counts = perturbation.average_at_ks(score, predictions, perturbed, references, ks, "perturbed")
-        ks = counts["ks"]
-        if not definition.startswith("area"):
-            result = {f"{definition}@{k}": float(value) for k, value in zip(ks, values, strict=True)}
-        elif ks == list(range(1, len(ks) + 1)):
-            result = {definition: float(values)}
-        else:
+        result = averages.at_ks(definition, score, predictions, perturbed, references, ks, "perturbed")
+        ks = result["ks"]
+        if definition.startswith("area") and ks != list(range(1, len(ks) + 1)):
             raise InputError(f"ks is {ks}, but an area needs every number of words: 1, 2, 3 and so on.")
-        return {**result, "definition": definition, **counts}
+        return {**result, "definition": definition}

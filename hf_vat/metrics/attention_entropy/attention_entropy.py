@@ -1,8 +1,5 @@
 """Attention entropy as an `evaluate` module: how concentrated attention weights are."""
 
-import evaluate
-from datasets import Features
-
 from hf_vat.faithfulness.agreement import max_weight, normalized_entropy
 from hf_vat.metrics import base
 
@@ -32,8 +29,7 @@ Examples:
     (0.5, 0.625)
 """
 
-_CITATION = """
-@article{shannon-1948-mathematical,
+_CITATION = """@article{shannon-1948-mathematical,
     title = "A Mathematical Theory of Communication",
     author = "Shannon, Claude E.",
     journal = "Bell System Technical Journal",
@@ -46,12 +42,7 @@ class AttentionEntropy(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=Features({"predictions": base.NUMBERS}),
-        )
+        return base.info(_DESCRIPTION, _KWARGS_DESCRIPTION, [_CITATION], predictions=base.NUMBERS)
 
     def _compute(self, predictions):
         rows, counts = base.select(predictions, "no words")

@@ -1,10 +1,7 @@
 """AUPRC as an `evaluate` module: how well word scores rank the words that people marked."""
 
-import evaluate
-from datasets import Features
-
 from hf_vat.faithfulness import rationales
-from hf_vat.metrics import base
+from hf_vat.metrics import base, texts
 
 _DESCRIPTION = """
 AUPRC measures how well word scores rank the words of a human rationale before the others: the area under the
@@ -12,9 +9,9 @@ precision-recall curve of each text, averaged over texts. Definitions of the are
 in the result: `auprc` by trapezoids (DeYoung et al. 2020), `average_precision` (its mean is MAP), and `roc_auc`.
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Args:
-    predictions: word scores, one list of numbers for each text; a larger score ranks first, equal ones by position.
+{texts.WORD_SCORES}
     references: human rationales, one flag for each word: 1 or True if it is marked, 0 or False if not. A text without
         words, without marked words, or of marked words only is left out, and `n_skipped` counts it.
     definition: what is averaged over texts. Higher = closer to the rationale. All lie in [0, 1].
@@ -28,8 +25,7 @@ Returns:
     (scored texts whose scores are all equal).
 
 Raises:
-    ValueError: if there is no text to score, inputs or the words of a text differ in number, a score is no number, a
-        flag is not 0 or 1, or an option is none of those allowed.
+{texts.WORD_ERRORS}
     ImportError: if scikit-learn is not installed.
 
 Examples:
@@ -43,22 +39,6 @@ Examples:
     0.7917
 """
 
-_CITATION = """
-@inproceedings{deyoung-etal-2020-eraser,
-    title = "{ERASER}: A Benchmark to Evaluate Rationalized {NLP} Models",
-    author = "DeYoung, Jay and Jain, Sarthak and Rajani, Nazneen Fatema and Lehman, Eric and Xiong, Caiming and
-        Socher, Richard and Wallace, Byron C.",
-    booktitle = "Proceedings of ACL",
-    year = "2020",
-}
-@inproceedings{rei-sogaard-2018-zero,
-    title = "Zero-Shot Sequence Labeling: Transferring Knowledge from Sentences to Tokens",
-    author = "Rei, Marek and S{\\o}gaard, Anders",
-    booktitle = "Proceedings of NAACL-HLT",
-    year = "2018",
-}
-"""
-
 _DEFINITIONS = {
     "auprc": rationales.auprc,
     "average_precision": rationales.average_precision,
@@ -70,11 +50,12 @@ class Auprc(base.WordMetric):
     """See the module's README."""
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=Features({"predictions": base.NUMBERS, "references": base.FLAGS}),
+        return base.info(
+            _DESCRIPTION,
+            _KWARGS_DESCRIPTION,
+            [texts.ERASER, texts.REI_SOGAARD],
+            predictions=base.NUMBERS,
+            references=base.FLAGS,
         )
 
     def _compute(self, predictions, references, definition="auprc"):

@@ -2,9 +2,6 @@
 
 from functools import partial
 
-import evaluate
-from datasets import Features
-
 from hf_vat.errors import InputError
 from hf_vat.faithfulness.agreement import as_distribution, is_constant, jsd, kendall_tau, top_k_overlap, tvd
 from hf_vat.metrics import base
@@ -48,8 +45,7 @@ Examples:
     0.6667
 """
 
-_CITATION = """
-@inproceedings{jain-wallace-2019-attention,
+_CITATION = """@inproceedings{jain-wallace-2019-attention,
     title = "Attention is not Explanation",
     author = "Jain, Sarthak and Wallace, Byron C.",
     booktitle = "Proceedings of NAACL-HLT",
@@ -75,11 +71,8 @@ class ExplanationAgreement(base.WordMetric):
     """See the module's README."""
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=Features({"predictions": base.NUMBERS, "references": base.NUMBERS}),
+        return base.info(
+            _DESCRIPTION, _KWARGS_DESCRIPTION, [_CITATION], predictions=base.NUMBERS, references=base.NUMBERS
         )
 
     def _compute(self, predictions, references, definition="kendall_tau", k=None):

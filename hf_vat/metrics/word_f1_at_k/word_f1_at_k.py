@@ -1,10 +1,7 @@
 """Precision, recall and F1 at K as an `evaluate` module: the top words against marked words."""
 
-import evaluate
-from datasets import Features
-
 from hf_vat.faithfulness import rationales
-from hf_vat.metrics import base
+from hf_vat.metrics import base, texts
 
 _DESCRIPTION = """
 Precision, recall and F1 of the top K words of each text against marked words, for example those that carry its
@@ -12,11 +9,10 @@ sentiment. Both averages are in the result: `macro` over texts (Zhou et al. 2021
 (Rei and Søgaard 2018), and beside them what a random ranking is expected to give.
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Args:
-    predictions: word scores, one list of numbers for each text; a larger score ranks first, equal ones by position.
-    references: human rationales, one flag for each word: 1 or True if it is marked, 0 or False if not. A text without
-        words or without marked words is left out, and `n_skipped` counts it.
+{texts.WORD_SCORES}
+{texts.RATIONALES}
     ks: different numbers of top words, from 1; 1 and 5 if not given.
     denominator: of precision in a text of n words: "min" (default) for min(K, n), or "k" for K.
 
@@ -27,8 +23,7 @@ Returns:
     equal, also of one word), `n_clamped@<K>` (scored texts with fewer words).
 
 Raises:
-    ValueError: if there is no text to score, inputs or the words of a text differ in number, a score is no number, a
-        flag is not 0 or 1, or an option is none of those allowed.
+{texts.WORD_ERRORS}
 
 Examples:
 
@@ -42,31 +37,17 @@ Examples:
     (0.8333, 0.8)
 """
 
-_CITATION = """
-@inproceedings{zhou-etal-2021-attending,
-    title = "Attending via both Fine-tuning and Compressing",
-    author = "Zhou, Jie and Wu, Yuanbin and Chen, Qin and Huang, Xuanjing and He, Liang",
-    booktitle = "Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021",
-    year = "2021",
-}
-@inproceedings{rei-sogaard-2018-zero,
-    title = "Zero-Shot Sequence Labeling: Transferring Knowledge from Sentences to Tokens",
-    author = "Rei, Marek and S{\\o}gaard, Anders",
-    booktitle = "Proceedings of NAACL-HLT",
-    year = "2018",
-}
-"""
-
 
 class WordF1AtK(base.WordMetric):
     """See the module's README."""
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
-            features=Features({"predictions": base.NUMBERS, "references": base.FLAGS}),
+        return base.info(
+            _DESCRIPTION,
+            _KWARGS_DESCRIPTION,
+            [texts.VAT, texts.REI_SOGAARD],
+            predictions=base.NUMBERS,
+            references=base.FLAGS,
         )
 
     def _compute(self, predictions, references, ks=(1, 5), denominator="min"):

@@ -11,13 +11,14 @@ from hf_vat.errors import InputError
 from hf_vat.metrics import base
 
 
-def average_at_ks(score, full, perturbed, references, ks, name: str) -> tuple[np.ndarray, dict]:
-    """Mean over texts, and what the result says about it.
+def at_ks(name: str, score, full, perturbed, references, ks, column: str) -> dict:
+    """Mean over texts for each number of words, or over these too, and what the result says about it.
 
     Args:
+        name: of the values in the result.
         score: function of `full` [N, C], `perturbed` [N, K, C] and `labels` [N].
         ks: numbers of words of the entries; 1, 2, 3, ... if None. A text with fewer entries keeps its last one.
-        name: of the input `perturbed`, for errors.
+        column: name of the input `perturbed`, for errors.
     """
     sizes = [len(entries) for entries in perturbed]
     numbers = np.asarray(range(1, max(sizes) + 1) if ks is None else ks)
@@ -29,23 +30,25 @@ def average_at_ks(score, full, perturbed, references, ks, name: str) -> tuple[np
         or sorted(set(ks)) != ks
     ):
         raise InputError(
-            f"ks is {ks}, and a text has {max(sizes)} entries in {name}; give one number of words from 1 for each "
+            f"ks is {ks}, and a text has {max(sizes)} entries in {column}; give one number of words from 1 for each "
             "entry, in ascending order."
         )
     rows, counts = base.select(perturbed, "no words")
     filled = [[*entries, *entries[-1:] * (len(ks) - len(entries))] for entries in perturbed]
     values = _score(lambda *arrays: score(*arrays, references), full, filled, len(ks))
     clamped = {f"n_clamped@{k}": sum(sizes[row] <= place for row in rows) for place, k in enumerate(ks)}
-    return values[rows].mean(0), {"scale": "probability", "ks": ks, **counts, **clamped}
+    means = values[rows].mean(0)
+    result = dict(zip([f"{name}@{k}" for k in ks], means.tolist(), strict=True)) if means.ndim else {name: float(means)}
+    return {**result, "scale": "probability", "ks": ks, **counts, **clamped}
 
 
-def average_at_shares(score, full, perturbed, shares, name: str) -> tuple[np.ndarray, dict]:
-    """Mean over texts for each share, and what the result says about it.
+def at_shares(score, full, perturbed, shares, column: str) -> dict:
+    """Mean over texts for each share and over the shares, and what the result says about it.
 
     Args:
-        score: function of `full` [N, C] and `perturbed` [N, K, C].
+        score: function of `full` [N, C] and `perturbed` [N, K, C], by whose name the values go.
         shares: shares of words, in (0, 1], of the entries.
-        name: of the input `perturbed`, for errors.
+        column: name of the input `perturbed`, for errors.
     """
     numbers = np.asarray(shares)
     shares = numbers.tolist()
@@ -56,12 +59,13 @@ def average_at_shares(score, full, perturbed, shares, name: str) -> tuple[np.nda
     for row, entries in enumerate(perturbed):
         if entries and len(entries) != len(shares):
             raise InputError(
-                f"{name}[{row}] has {len(entries)} entries for {len(shares)} shares, {shares}; give class "
+                f"{column}[{row}] has {len(entries)} entries for {len(shares)} shares, {shares}; give class "
                 "probabilities for each share, or none if the text has no words."
             )
     rows, counts = base.select(perturbed, "no words")
-    values = _score(score, full, perturbed, len(shares))
-    return values[rows].mean(0), {"scale": "probability", "shares": shares, **counts}
+    means, name = _score(score, full, perturbed, len(shares))[rows].mean(0), score.__name__
+    result = dict(zip([f"{name}@{share:g}" for share in shares], means.tolist(), strict=True))
+    return {**result, f"aopc_{name}": float(means.mean()), "scale": "probability", "shares": shares, **counts}
 
 
 def _score(score, full, perturbed, entries: int) -> np.ndarray:
