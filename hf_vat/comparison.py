@@ -7,8 +7,6 @@ comparison.write("runs/comparison")
 ```
 """
 
-import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,18 +20,18 @@ import numpy as np
 from hf_vat.errors import InputError, check_texts, import_extra
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.faithfulness import ERASER_SHARES, LOWER_IS_BETTER, Faithfulness
+from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
 from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
 from hf_vat.faithfulness.measure import check_seeds
 from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
 from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
 from hf_vat.inference import encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
-from hf_vat.report import Table, table, top_k_curves, write_report
+from hf_vat.report import Table, table
+from hf_vat.report.comparison import comparison_table, write_comparison
 
 RANDOM = "random"
 _CURVES = ("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "comprehensiveness", "sufficiency", "recall")
-_SHOWN = 50  # texts in the page
 _MOST = 10  # methods, beside random
 
 
@@ -157,22 +155,7 @@ class ExplainerComparison:
 
     def table(self) -> Table:
         """The main scores, in percent with intervals, and the seconds per text: methods side by side."""
-        columns = ["", *self.methods]
-        seconds = [f"{result.seconds:.3f}" if name != RANDOM else "—" for name, result in self.methods.items()]
-        rows = [["s / text", *seconds]]
-        for score in self.main_scores:
-            cells = []
-            for name in self.methods:
-                mean, low, high = (100 * value for value in self.intervals[name][score])
-                cells.append(f"{mean:.1f} [{low:.1f},\u00a0{high:.1f}]")
-            rows.append([_column(score), *cells])
-        caption = (
-            f"Percent, mean over {self.setup['n_scored']} texts with {100 * self.confidence:g} % bootstrap interval; "
-            f"random: mean over {len(self.setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
-        )
-        if "auprc" in self.main_scores:
-            caption += f" Against rationales: the {self.n_texts('token_f1')} texts with marked words."
-        return Table("Results", columns, rows, caption)
+        return comparison_table(self)
 
     def __str__(self) -> str:
         results = self.table()
@@ -208,86 +191,7 @@ class ExplainerComparison:
         Returns:
             The path of the page.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        report = self.to_dict()
-        text = json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False)
-        (folder / "comparison.json").write_text(text, encoding="utf-8")
-        self._write_scores(folder / "scores.csv")
-        self._write_texts(folder / "texts.csv")
-        with open(folder / "explanations.jsonl", "w", encoding="utf-8") as file:
-            for name, result in self.methods.items():
-                for number, explanation in enumerate(result.explanations):
-                    fields = {"name": name, "number": number, **explanation.to_dict()}
-                    file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-        tests = [
-            [
-                f"{pair['a']} − {pair['b']}",
-                _column(pair["score"]),
-                f"{100 * pair['difference']:+.1f} [{100 * pair['low']:.1f}, {100 * pair['high']:.1f}]",
-                f"{pair['p_value']:.3f}",
-                pair["test"],
-            ]
-            for pair in report["pairs"]
-        ]
-        alike = [
-            [f"{pair['a']}, {pair['b']}", f"{pair['kendall_tau']:.2f}", f"{pair['top_k_overlap']:.2f}"]
-            for pair in report["agreement"]
-        ]
-        curves = self.curves()
-        figure = top_k_curves(curves, folder / "curves.svg")
-        top_k_curves(curves, folder / "curves.png")
-        note = "Difference in percentage points with interval; p-values are not adjusted for their number."
-        settings = [
-            [name, ", ".join(f"{key} {value}" for key, value in result.settings.items()) or "—"]
-            for name, result in self.methods.items()
-        ]
-        tables = [
-            self.table(),
-            Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
-        ]
-        if alike:
-            names = ["methods", "Kendall τ-b", f"overlap of top {self.at}"]
-            tables.append(Table("Agreement between methods", names, alike, "Means over texts."))
-        tables += [
-            Table("Settings", ["method", "settings"], settings),
-            Table("Scores", ["score", "what it is"], [list(pair) for pair in self.setup["definitions"].items()]),
-        ]
-        return write_report(
-            folder / "report.html",
-            title,
-            {name: result.explanations[:_SHOWN] for name, result in self.methods.items() if result.explanations},
-            settings={
-                "model": self.setup["model"],
-                "scorer": self.setup["scorer"],
-                "accuracy of the model": f"{100 * self.setup['model_accuracy']:.1f} %",
-                "accuracy of the scorer": f"{100 * self.setup['accuracy']:.1f} %",
-                "texts": self.setup["n_scored"],
-                "words taken out by": self.setup["operator"],
-            },
-            tables=tables,
-            figures={"By number of words": figure},
-            rationales=None if self.rationales is None else self.rationales[:_SHOWN],
-        )
-
-    def _write_scores(self, path: Path) -> None:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["method", "score", "at", "mean", "low", "high", "n_texts", "better"])
-            for name, intervals in self.intervals.items():
-                for score, interval in intervals.items():
-                    base, _, at = score.partition("@")
-                    better = "lower" if base in LOWER_IS_BETTER else "higher"
-                    writer.writerow([name, base, at, *interval, self.n_texts(score), better])
-
-    def _write_texts(self, path: Path) -> None:
-        names = list(self.methods[RANDOM].values)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["method", "text", *names])
-            for name, result in self.methods.items():
-                for text, values in enumerate(zip(*[result.values[score] for score in names], strict=True)):
-                    writer.writerow([name, text, *["" if np.isnan(value) else value for value in values]])
+        return write_comparison(self, folder, title)
 
 
 def compare_explainers(
@@ -491,7 +395,3 @@ def _spread(column: np.ndarray, rows: np.ndarray, length: int) -> np.ndarray:
     spread = np.full(length, np.nan)
     spread[rows] = column
     return spread
-
-
-def _column(score: str) -> str:
-    return f"{score} ↓" if score in LOWER_IS_BETTER else score

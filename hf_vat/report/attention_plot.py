@@ -1,19 +1,15 @@
 """Attention over the words of texts, system under system, as a figure to print: figure 7 of the VAT paper."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hf_vat.errors import InputError
+from hf_vat.explained import Explained
 
 from .figures import INK, MUTED, printable, render, text_width
 from .html import check_same_texts
-
-if TYPE_CHECKING:
-    from hf_vat.explanations import Explanation
 
 # One hue from light to strong. Words on it are dark and it stays light, on white pages and on black ones.
 _PAPER, _STRONG, _WORD, _UNSEEN = "#ffffff", "#f2992e", "#1f2328", "#757c85"
@@ -35,7 +31,7 @@ class _Cell(NamedTuple):
     seen: bool
 
 
-def attention_pairs(runs: Mapping[str, Sequence[Explanation]], path: str | PathLike | None = None) -> str:
+def attention_pairs(runs: Mapping[str, Sequence[Explained]], path: str | PathLike | None = None) -> str:
     """Draw the attention of one or several systems over the same texts, word under word.
 
     A block for each text: its gold label, if known, then for each system its name, its prediction (✓ right, ✗ wrong)

@@ -3,34 +3,30 @@
 Every string goes through autoescape (Jinja's in the templates, MarkupSafe's here), so texts and names appear as typed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from math import isclose
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hf_vat.errors import InputError
+from hf_vat.explained import Explained
 
 from .tables import Table
 
-if TYPE_CHECKING:
-    from hf_vat.explanations import Explanation
 
-
-def heatmap(explanation: Explanation) -> Markup:
+def heatmap(explanation: Explained) -> Markup:
     """An HTML fragment of one explanation with its style, for notebooks and other people's pages."""
     return Markup(_templates.get_template("fragment.html").render(explanation=explanation))
 
 
 def page(
     title: str,
-    runs: Mapping[str, Sequence[Explanation]],
+    runs: Mapping[str, Sequence[Explained]],
     *,
     settings: Mapping[str, object] | None = None,
     tables: Sequence[Table] = (),
@@ -73,7 +69,7 @@ def page(
     )
 
 
-def write_report(path: str | PathLike, title: str, runs: Mapping[str, Sequence[Explanation]], **parts) -> Path:
+def write_report(path: str | PathLike, title: str, runs: Mapping[str, Sequence[Explained]], **parts) -> Path:
     """Write a [`page`] (same arguments) to a file and return its path."""
     return write(path, page(title, runs, **parts))
 
@@ -90,18 +86,18 @@ class _Card(NamedTuple):
     """One text: its explanations by run, grouped by the prediction they explain; "right" if every model is."""
 
     verdict: str
-    groups: list[dict[str, Explanation]]
+    groups: list[dict[str, Explained]]
     rationale: Sequence[int] | None
 
 
-def _cards(runs: Mapping[str, Sequence[Explanation]], rationales: Sequence[Sequence[int]] | None) -> list[_Card]:
+def _cards(runs: Mapping[str, Sequence[Explained]], rationales: Sequence[Sequence[int]] | None) -> list[_Card]:
     count = check_same_texts(runs)
     if rationales is not None and len(rationales) != count:
         raise InputError(f"{len(rationales)} rationales for {count} texts; give one per text.")
     cards = []
     for position, explanations in enumerate(zip(*runs.values(), strict=True)):
         rationale = None if rationales is None else _check_rationale(rationales[position], explanations, position)
-        groups: list[dict[str, Explanation]] = []
+        groups: list[dict[str, Explained]] = []
         for name, explanation in zip(runs, explanations, strict=True):
             for group in groups:
                 if _same_headline(explanation, next(iter(group.values()))):
@@ -115,7 +111,7 @@ def _cards(runs: Mapping[str, Sequence[Explanation]], rationales: Sequence[Seque
     return cards
 
 
-def check_same_texts(runs: Mapping[str, Sequence[Explanation]]) -> int:
+def check_same_texts(runs: Mapping[str, Sequence[Explained]]) -> int:
     """The number of texts that all runs explain.
 
     Raises:
@@ -132,7 +128,7 @@ def check_same_texts(runs: Mapping[str, Sequence[Explanation]]) -> int:
     return len(texts[first]) if texts else 0
 
 
-def _check_rationale(rationale: Sequence[int], explanations: Sequence[Explanation], text: int) -> Sequence[int]:
+def _check_rationale(rationale: Sequence[int], explanations: Sequence[Explained], text: int) -> Sequence[int]:
     for explanation in explanations:
         if len(rationale) != len(explanation.words):
             raise InputError(
@@ -145,7 +141,7 @@ def _check_rationale(rationale: Sequence[int], explanations: Sequence[Explanatio
     return rationale
 
 
-def _same_headline(one: Explanation, other: Explanation) -> bool:
+def _same_headline(one: Explained, other: Explained) -> bool:
     # The last digits of a probability depend on the batch that a text was in, which differs by method.
     return (
         (one.model, one.label_names, one.prediction, one.target, one.gold, one.truncated)
@@ -153,14 +149,14 @@ def _same_headline(one: Explanation, other: Explanation) -> bool:
     ) and all(isclose(*pair, abs_tol=1e-3) for pair in zip(one.probabilities, other.probabilities, strict=True))
 
 
-def _signed(explanations: Sequence[Explanation]) -> bool:
+def _signed(explanations: Sequence[Explained]) -> bool:
     return any(score < 0 for explanation in explanations for score in explanation.check_scores())
 
 
 _WORD = Markup('{}<{}{}{} title="{}">{}</{}>')
 
 
-def _words(explanation: Explanation, rationale: Sequence[int] | None) -> Markup:
+def _words(explanation: Explained, rationale: Sequence[int] | None) -> Markup:
     """The text with each word in an element: `u` for evidence, else `b`. A page has 100,000s of them, so they are short."""
     parts = []
     for segment, marked in zip(explanation.segments(), repeat(0) if rationale is None else rationale, strict=False):

@@ -9,13 +9,14 @@ from os import PathLike
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hf_vat.explained import Explained
 from hf_vat.writing import written_beside
 
 _TOGETHER = 1000  # rows that are in memory
 
 
 def write_predictions(
-    explanations: Iterable,
+    explanations: Iterable[Explained],
     label_names: Sequence[str],
     csv_path: str | PathLike | None = None,
     parquet_path: str | PathLike | None = None,

@@ -1,15 +1,10 @@
 """Explanations as lines of text, with or without ANSI colours."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hf_vat.errors import InputError
-
-if TYPE_CHECKING:
-    from hf_vat.explanations import Explanation
+from hf_vat.explained import Explained
 
 # Colour codes of the 256-colour palette, which all terminals have, from weak to strong.
 _POSITIVE = (230, 229, 222, 221, 214)
@@ -19,7 +14,7 @@ _BLACK = 16
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
+def heatmap(explanation: Explained, color: bool = True, top: int = 5) -> str:
     """The prediction, the text with its words shaded by score, and the `top` words with their scores."""
     segments = list(explanation.segments())
     lines = [_headline(explanation, (explanation.method, explanation.model))]
@@ -40,7 +35,7 @@ def heatmap(explanation: Explanation, color: bool = True, top: int = 5) -> str:
     return "\n".join(lines)
 
 
-def side_by_side(explanations: Sequence[Explanation], color: bool = True, top: int = 5) -> str:
+def side_by_side(explanations: Sequence[Explained], color: bool = True, top: int = 5) -> str:
     """One text explained by several methods: the prediction, then a line for each method.
 
     The line shows the text with its words shaded by score; without colour the `top` words with their scores, and the
@@ -73,7 +68,7 @@ def side_by_side(explanations: Sequence[Explanation], color: bool = True, top: i
     return "\n".join(lines)
 
 
-def _headline(explanation: Explanation, sources: Sequence[str]) -> str:
+def _headline(explanation: Explained, sources: Sequence[str]) -> str:
     names = explanation.label_names
     parts = [f"{names[explanation.prediction]} ({explanation.probabilities[explanation.prediction]:.3f})"]
     if explanation.gold is not None:
@@ -83,7 +78,7 @@ def _headline(explanation: Explanation, sources: Sequence[str]) -> str:
     return clean(" | ".join(part for part in (*parts, *sources) if part))
 
 
-def _line(explanation: Explanation, color: bool, top: int) -> str:
+def _line(explanation: Explained, color: bool, top: int) -> str:
     if not explanation.words:
         return "(the text has no words)"
     if explanation.tied:
@@ -93,7 +88,7 @@ def _line(explanation: Explanation, color: bool, top: int) -> str:
     return _list(sorted(explanation.segments(), key=lambda segment: -segment.score)[:top])
 
 
-def _shaded(explanation: Explanation, color: bool) -> str:
+def _shaded(explanation: Explained, color: bool) -> str:
     return "".join(
         clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in explanation.segments()
     )

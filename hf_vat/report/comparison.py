@@ -1,0 +1,136 @@
+"""What is shown and written of an [`ExplainerComparison`](hf_vat.comparison.ExplainerComparison)."""
+
+import csv
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hf_vat.faithfulness import LOWER_IS_BETTER
+
+from .html import write_report
+from .tables import Table
+from .top_k_plot import top_k_curves
+
+_SHOWN = 50  # texts in the page
+
+
+def write_comparison(comparison: Any, folder: str | PathLike, title: str) -> Path:
+    """Write page, figures and files into a folder, and return the path of the page; what they are says
+    [`ExplainerComparison.write`](hf_vat.comparison.ExplainerComparison.write)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    report = comparison.to_dict()
+    found = json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False)
+    (folder / "comparison.json").write_text(found, encoding="utf-8")
+    _write_scores(comparison, folder / "scores.csv")
+    _write_texts(comparison, folder / "texts.csv")
+    _write_explanations(comparison, folder / "explanations.jsonl")
+    curves, setup = comparison.curves(), comparison.setup
+    figure = top_k_curves(curves, folder / "curves.svg")
+    top_k_curves(curves, folder / "curves.png")
+    return write_report(
+        folder / "report.html",
+        title,
+        {name: one.explanations[:_SHOWN] for name, one in comparison.methods.items() if one.explanations},
+        settings={
+            "model": setup["model"],
+            "scorer": setup["scorer"],
+            "accuracy of the model": f"{100 * setup['model_accuracy']:.1f} %",
+            "accuracy of the scorer": f"{100 * setup['accuracy']:.1f} %",
+            "texts": setup["n_scored"],
+            "words taken out by": setup["operator"],
+        },
+        tables=_tables(comparison, report),
+        figures={"By number of words": figure},
+        rationales=None if comparison.rationales is None else comparison.rationales[:_SHOWN],
+    )
+
+
+def comparison_table(comparison: Any) -> Table:
+    """The main scores, in percent with intervals, and the seconds per text: methods side by side."""
+    rows = [["s / text", *(f"{one.seconds:.3f}" if one.explanations else "—" for one in comparison.methods.values())]]
+    for score in comparison.main_scores:
+        cells = []
+        for intervals in comparison.intervals.values():
+            mean, low, high = (100 * value for value in intervals[score])
+            cells.append(f"{mean:.1f} [{low:.1f},\u00a0{high:.1f}]")
+        rows.append([_column(score), *cells])
+    setup = comparison.setup
+    caption = (
+        f"Percent, mean over {setup['n_scored']} texts with {100 * comparison.confidence:g} % bootstrap interval; "
+        f"random: mean over {len(setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
+    )
+    if "auprc" in comparison.main_scores:
+        caption += f" Against rationales: the {comparison.n_texts('token_f1')} texts with marked words."
+    return Table("Results", ["", *comparison.methods], rows, caption)
+
+
+def _tables(comparison: Any, report: dict) -> list[Table]:
+    tests = [
+        [
+            f"{pair['a']} − {pair['b']}",
+            _column(pair["score"]),
+            f"{100 * pair['difference']:+.1f} [{100 * pair['low']:.1f}, {100 * pair['high']:.1f}]",
+            f"{pair['p_value']:.3f}",
+            pair["test"],
+        ]
+        for pair in report["pairs"]
+    ]
+    note = "Difference in percentage points with interval; p-values are not adjusted for their number."
+    tables = [
+        comparison_table(comparison),
+        Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
+    ]
+    if report["agreement"]:
+        alike = [
+            [f"{pair['a']}, {pair['b']}", f"{pair['kendall_tau']:.2f}", f"{pair['top_k_overlap']:.2f}"]
+            for pair in report["agreement"]
+        ]
+        names = ["methods", "Kendall τ-b", f"overlap of top {comparison.at}"]
+        tables.append(Table("Agreement between methods", names, alike, "Means over texts."))
+    settings = [
+        [name, ", ".join(f"{key} {value}" for key, value in one.settings.items()) or "—"]
+        for name, one in comparison.methods.items()
+    ]
+    definitions = [list(pair) for pair in comparison.setup["definitions"].items()]
+    return [
+        *tables,
+        Table("Settings", ["method", "settings"], settings),
+        Table("Scores", ["score", "what it is"], definitions),
+    ]
+
+
+def _write_scores(comparison: Any, path: Path) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "score", "at", "mean", "low", "high", "n_texts", "better"])
+        for name, intervals in comparison.intervals.items():
+            for score, interval in intervals.items():
+                base, _, at = score.partition("@")
+                better = "lower" if base in LOWER_IS_BETTER else "higher"
+                writer.writerow([name, base, at, *interval, comparison.n_texts(score), better])
+
+
+def _write_texts(comparison: Any, path: Path) -> None:
+    names = list(next(iter(comparison.methods.values())).values)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "text", *names])
+        for name, one in comparison.methods.items():
+            for number, values in enumerate(zip(*[one.values[score] for score in names], strict=True)):
+                writer.writerow([name, number, *["" if np.isnan(value) else value for value in values]])
+
+
+def _write_explanations(comparison: Any, path: Path) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        for name, one in comparison.methods.items():
+            for number, explanation in enumerate(one.explanations):
+                fields = {"name": name, "number": number, **explanation.to_dict()}
+                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
+
+
+def _column(score: str) -> str:
+    return f"{score} ↓" if score in LOWER_IS_BETTER else score
