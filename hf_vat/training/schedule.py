@@ -1,14 +1,20 @@
 """Which phase an epoch belongs to, and how much a word mask's term weighs in it."""
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from transformers import TrainingArguments, get_scheduler
+from transformers import PreTrainedConfig, TrainingArguments, get_scheduler
 
 from hf_vat.errors import InputError
 
+from .arguments import VATTrainingArguments
+
+logger = logging.getLogger(__name__)
+
+MASK_BETA_SCHEDULE = ("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs")  # the settings of its weight
 STEPS = 10  # in which β gets from its start to its end; the published code of VMASK takes nine of them
 
 
@@ -126,3 +132,41 @@ class BetaSchedule:
         else:
             share = min(epoch // self.step_epochs, STEPS) / STEPS  # whole steps are counted, so no rounding adds up
         return (1 - share) * self.start + share * self.end
+
+
+def has_mask_term(config: PreTrainedConfig) -> bool:
+    """Whether the model's loss has a term of a word mask, weighed by `mask_beta`."""
+    return getattr(config, "mask_type", "none") in ("vmask", "iba")
+
+
+def mask_beta_schedule(args: VATTrainingArguments, config: PreTrainedConfig, name: str) -> BetaSchedule | None:
+    """The schedule that the arguments ask for, if they do.
+
+    Args:
+        config: the model's.
+        name: of the model's class, for the error.
+
+    Raises:
+        InputError: if it is half given, or the model's loss has no such term.
+    """
+    start, end, step_epochs = (getattr(args, setting) for setting in MASK_BETA_SCHEDULE)
+    if start is end is step_epochs is None:
+        return None
+    if start is None or end is None:
+        raise InputError(
+            f"mask_beta_start is {start} and mask_beta_end is {end}; give both, or neither (and no mask_beta_step_epochs) "
+            "for a constant mask_beta."
+        )
+    if not has_mask_term(config):
+        raise InputError(
+            f"mask_beta_start={start} weighs the term of a word mask, and {name} with "
+            f"mask_type={getattr(config, 'mask_type', None)!r} has none; leave it out, or use mask_type "
+            "'vmask' or 'iba'."
+        )
+    if args.load_best_model_at_end and args.metric_for_best_model.removeprefix("eval_") == "loss":
+        logger.warning(
+            "The losses of two epochs cannot be compared while mask_beta goes from %s to %s; choose the best model by "
+            "another metric_for_best_model, such as accuracy.",
+            *(start, end),
+        )
+    return BetaSchedule(start, end, step_epochs)

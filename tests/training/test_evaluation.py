@@ -13,8 +13,8 @@ from transformers import DataCollatorWithPadding, EvalPrediction, set_seed
 
 import hf_vat
 from hf_vat import BertVMaskConfig, BertWithVMask
+from hf_vat.distributions import normalized_entropy
 from hf_vat.training import VATTrainer, VATTrainingArguments
-from hf_vat.training.attention_shift import normalised_entropy
 from hf_vat.training.run import accuracy_and_macro_f1
 
 SIZES, BATCHES = range(1, 10), range(1, 5)
@@ -100,7 +100,7 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
         "cross_entropy": np.mean([text.cross_entropy.item() for text in counted]),
         "compression": np.mean([text.compression.item() for text in counted]),
         "mask_compression": np.mean([text.mask_compression.item() for text in counted]),
-        "attention_entropy": np.mean([normalised_entropy(text.token_importance).item() for text in texts]),
+        "attention_entropy": np.mean([normalized_entropy(text.token_importance).item() for text in texts]),
         "mask_mean": mask.mean().item(),
         "mask_open": (mask > 0.5).float().mean().item(),
         "mask_sd": mask.std(correction=0).item(),

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_vat.distributions import jensen_shannon, normalized_entropy
 from hf_vat.errors import InputError
 from hf_vat.training import BetaSchedule, PhaseSchedule, VATTrainingArguments
-from hf_vat.training.attention_shift import jensen_shannon, normalised_entropy
 
 
 def test_phases_by_hand():
@@ -117,6 +117,6 @@ def test_beta_out_of_range_is_refused_by_name(settings, message):
 def test_entropy_and_divergence_by_hand():
     attention = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.25, 0.75, 0.0]])
     expected = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75)) / math.log(2)
-    torch.testing.assert_close(normalised_entropy(attention), torch.tensor([1.0, 0.0, 0.0, expected]))
+    torch.testing.assert_close(normalized_entropy(attention), torch.tensor([1.0, 0.0, 0.0, expected]))
     first, second = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0], [0.5, 0.5]])
     torch.testing.assert_close(jensen_shannon(first, second), torch.tensor([math.log(2), 0.0]))

@@ -1,9 +1,41 @@
-"""Ctrl-C stops training after the current step, with a checkpoint."""
+"""Callbacks that take part in a training, and how to find those of a kind."""
 
 import signal
 import threading
+from typing import TypeVar
 
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
+
+Callback = TypeVar("Callback", bound=TrainerCallback)
+
+
+def callbacks_of(trainer: Trainer, kind: type[Callback]) -> list[Callback]:
+    """The callbacks of a trainer that are of this class, in their order."""
+    return [callback for callback in trainer.callback_handler.callbacks if isinstance(callback, kind)]
+
+
+class PhaseCallback(TrainerCallback):
+    """Enters the phase of each epoch, and logs at its end so that no record mixes two phases.
+
+    Args:
+        trainer: a [`VATTrainer`].
+    """
+
+    def __init__(self, trainer):
+        self.trainer = trainer
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.trainer.begin_records()
+        self.trainer.begin_selection()
+
+    def on_epoch_begin(self, args, state, control, **kwargs):
+        self.trainer.enter_epoch(int(state.epoch + 1e-6))
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        self.trainer.refuse_divergence()
+        if args.logging_strategy != "no":
+            control.should_log = True
+        return control
 
 
 class StopOnInterrupt(TrainerCallback):

@@ -1,0 +1,81 @@
+"""What a run that resumes must have in common with its checkpoint, and what it takes over from it."""
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedConfig
+
+from hf_vat.errors import InputError
+
+from .arguments import VATTrainingArguments
+from .schedule import MASK_BETA_SCHEDULE, PhaseSchedule, has_mask_term
+
+STATE_NAME = "vat_state.json"
+
+# Settings of a model that must agree between a checkpoint and the run that resumes it, as far as the model has them.
+_MODEL_SETTINGS = (
+    *("model_type", "pooling", "bottleneck", "heads", "kl_reduction", "prior", "num_labels"),
+    *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_temperature", "mask_reduction"),
+    *("mask_normalization", "mask_k", "mask_site", "freeze_embeddings"),
+)
+
+
+def resumed_settings(
+    config: PreTrainedConfig,
+    schedule: PhaseSchedule,
+    args: VATTrainingArguments,
+    class_weights: torch.Tensor | None,
+) -> dict:
+    """What must agree between a checkpoint and the run that resumes it, beside the weights of the loss's terms."""
+    settings = {name: getattr(config, name) for name in _MODEL_SETTINGS if hasattr(config, name)}
+    if schedule.alternates:
+        names = ("start", "start_epochs", "compress_epochs", "learn_epochs")
+        settings |= {name: getattr(schedule, name) for name in names}
+    if has_mask_term(config):
+        settings |= {name: getattr(args, name) for name in MASK_BETA_SCHEDULE}
+    return settings | {"class_weights": None if class_weights is None else class_weights.tolist()}
+
+
+def write_state(folder: str, settings: dict, attention_probe: torch.Tensor | None) -> None:
+    """Write what a checkpoint says of its run."""
+    os.makedirs(folder, exist_ok=True)
+    probe = None if attention_probe is None else attention_probe.tolist()
+    with open(os.path.join(folder, STATE_NAME), "w", encoding="utf-8") as file:
+        json.dump({"settings": settings, "attention_probe": probe}, file)
+
+
+def read_state(checkpoint: str, settings: dict) -> torch.Tensor | None:
+    """Check a checkpoint's settings against those of the run that resumes it.
+
+    Returns:
+        Attention on the probe's texts when the phase began, float64 [texts, T], if there was any.
+
+    Raises:
+        InputError: if this is no such checkpoint, or a setting differs.
+    """
+    path = Path(checkpoint, STATE_NAME)
+    if not path.is_file():
+        raise InputError(f"{checkpoint} is not a checkpoint of VATTrainer: it has no {STATE_NAME}.")
+    state = json.loads(path.read_text(encoding="utf-8"))
+    different = [
+        f"{name} was {value!r} and is {settings[name]!r}"
+        for name, value in sorted({"class_weights": None, **state["settings"]}.items())
+        if name in settings and value != settings[name]
+    ]
+    if different:
+        raise InputError(
+            f"{checkpoint} cannot be resumed with other settings: {'; '.join(different)}. Use the settings it was "
+            "made with, or start a new run in another output_dir."
+        )
+    probe = state["attention_probe"]
+    return None if probe is None else torch.tensor(probe, dtype=torch.float64)
+
+
+def take_over(config: PreTrainedConfig, checkpoint: str) -> None:
+    """Set what training writes into the configuration to what it was at a checkpoint."""
+    saved = type(config).from_pretrained(checkpoint)
+    for name in ("predict_from", "beta", "mask_beta"):
+        if hasattr(saved, name):
+            setattr(config, name, getattr(saved, name))
