@@ -5,18 +5,18 @@ import math
 import torch
 
 
-def normalized_entropy(p: torch.Tensor) -> torch.Tensor:
-    """Entropy of distributions over the last dimension, divided by the log of the number of entries above 0.
+def normalized_entropy(p: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """Entropy of distributions over the last dimension, divided by the log of their number of entries.
 
     Args:
         p: [..., n], rows sum to 1 or are all 0.
+        size: [...], entries of each that count: n, or fewer where a row is padded with zeros.
 
     Returns:
-        [...], from 0 (one entry has all, or there is none) to 1 (uniform).
+        [...], from 0 (one entry has all, or there are fewer than two) to 1 (uniform), up to rounding.
     """
-    count = (p > 0).sum(-1)
     entropy = -torch.special.xlogy(p, p).sum(-1)
-    return entropy / count.clamp(min=2).to(entropy.dtype).log()
+    return entropy / size.clamp(min=2).to(entropy.dtype).log()
 
 
 def jensen_shannon(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:

@@ -4,10 +4,10 @@
 comes back for the text; the mean over texts is the number of a data set.
 """
 
-import math
-
 import numpy as np
+import torch
 
+from hf_vat import distributions
 from hf_vat.errors import InputError, import_extra
 
 from .perturb import rank_words
@@ -46,13 +46,9 @@ def jsd(p, q) -> float:
 
     Raises:
         InputError: if `p` or `q` is no distribution, or they differ in length.
-        MissingExtra: if scipy is not installed.
     """
     p, q = _distributions(p, q)
-    relative_entropy = import_extra("scipy.special").rel_entr
-    mixture = (p + q) / 2
-    divergence = (relative_entropy(p, mixture) + relative_entropy(q, mixture)).sum() / 2
-    return float(np.clip(divergence, 0, math.log(2)))  # rounding may pass the limits
+    return distributions.jensen_shannon(torch.from_numpy(p), torch.from_numpy(q)).item()
 
 
 def normalized_entropy(p) -> float:
@@ -60,12 +56,9 @@ def normalized_entropy(p) -> float:
 
     Raises:
         InputError: if `p` is no distribution.
-        MissingExtra: if scipy is not installed.
     """
-    p = _distribution(p, "p")
-    if p.size == 1:
-        return 0.0
-    return float(np.clip(import_extra("scipy.special").entr(p).sum() / math.log(p.size), 0, 1))
+    p = torch.from_numpy(_distribution(p, "p"))
+    return distributions.normalized_entropy(p, torch.tensor(len(p))).clamp(0, 1).item()  # rounding may pass the limits
 
 
 def max_weight(p) -> float:

@@ -39,7 +39,8 @@ def measure_texts(model, inputs: Mapping, outputs, class_weights: torch.Tensor |
         "mask_compression": outputs.mask_compression,
     }
     if outputs.token_importance is not None:
-        texts["attention_entropy"] = normalized_entropy(outputs.token_importance.detach())
+        attention = outputs.token_importance.detach()
+        texts["attention_entropy"] = normalized_entropy(attention, (attention > 0).sum(-1))
     if outputs.token_mask is not None:
         mask = outputs.token_mask.detach()
         attended = inputs.get("attention_mask", torch.ones_like(mask))

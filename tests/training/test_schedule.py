@@ -4,11 +4,9 @@ import math
 from itertools import pairwise
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_vat.distributions import jensen_shannon, normalized_entropy
 from hf_vat.errors import InputError
 from hf_vat.training import BetaSchedule, PhaseSchedule, VATTrainingArguments
 
@@ -112,11 +110,3 @@ def test_beta_is_between_its_ends_and_moves_one_way(start, end, epochs, step_epo
 def test_beta_out_of_range_is_refused_by_name(settings, message):
     with pytest.raises(InputError, match=message):
         BetaSchedule(*settings)
-
-
-def test_entropy_and_divergence_by_hand():
-    attention = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.25, 0.75, 0.0]])
-    expected = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75)) / math.log(2)
-    torch.testing.assert_close(normalized_entropy(attention), torch.tensor([1.0, 0.0, 0.0, expected]))
-    first, second = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0], [0.5, 0.5]])
-    torch.testing.assert_close(jensen_shannon(first, second), torch.tensor([math.log(2), 0.0]))
