@@ -8,7 +8,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from transformers import Trainer
+from torch import nn
+from transformers import Trainer, TrainingArguments
 from transformers.trainer import TRAINING_ARGS_NAME, PushInProgress
 from transformers.utils.hub import hf_api
 
@@ -17,6 +18,8 @@ from hf_vat.hub import ModelCardCallback
 from hf_vat.hub.card import CURVES_NAME, EXPLANATIONS_NAME
 from hf_vat.hub.metadata import check_languages, check_license
 from hf_vat.hub.sources import Source
+
+from .callbacks import callbacks_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +46,13 @@ class PushingTrainer(Trainer):
             the Hub does not take a push.
     """
 
-    def __init__(self, model=None, args=None, *trainer_args, **kwargs):
+    def __init__(self, model: nn.Module | None = None, args: TrainingArguments | None = None, *others, **named):
         if args is not None and args.push_to_hub and args.hub_strategy in _WITH_CHECKPOINTS:
             raise InputError(
                 f"hub_strategy={args.hub_strategy.value!r} would push optimizer states and pickles; use 'end' or 'every_save'."
             )
-        super().__init__(model, args, *trainer_args, **kwargs)
-        given = [callback for callback in self.callback_handler.callbacks if isinstance(callback, ModelCardCallback)]
+        super().__init__(model, args, *others, **named)
+        given = callbacks_of(self, ModelCardCallback)
         self.card = given[0] if given else ModelCardCallback()
         if not given:
             self.add_callback(self.card)

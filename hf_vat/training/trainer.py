@@ -3,12 +3,23 @@
 import inspect
 import os
 from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import torch
-from transformers import EarlyStoppingCallback
-from transformers.trainer_utils import default_compute_objective, get_last_checkpoint
+from datasets import Dataset, IterableDataset
+from torch import nn
+from transformers import (
+    DataCollator,
+    EarlyStoppingCallback,
+    EvalPrediction,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+)
+from transformers.trainer_utils import BestRun, default_compute_objective, get_last_checkpoint
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
@@ -77,26 +88,46 @@ class VATTrainer(PushingTrainer):
 
     def __init__(
         self,
-        model=None,
+        model: PreTrainedModel | nn.Module | None = None,
         args: VATTrainingArguments | None = None,
-        data_collator=None,
-        train_dataset=None,
-        *trainer_args,
-        **kwargs,
+        data_collator: DataCollator | None = None,
+        train_dataset: Dataset | torch.utils.data.Dataset | IterableDataset | None = None,
+        eval_dataset: Dataset | torch.utils.data.Dataset | Mapping[str, Dataset] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        model_init: Callable[..., PreTrainedModel] | None = None,
+        compute_loss_func: Callable | None = None,
+        compute_metrics: Callable[[EvalPrediction], dict] | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[torch.optim.Optimizer | None, torch.optim.lr_scheduler.LambdaLR | None] = (None, None),
+        optimizer_cls_and_kwargs: tuple[type[torch.optim.Optimizer], dict[str, Any]] | None = None,
+        preprocess_logits_for_metrics: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     ):
         if args is not None and not isinstance(args, VATTrainingArguments):
             raise InputError(f"args is a {type(args).__name__}; VATTrainer needs VATTrainingArguments.")
+        if compute_loss_func is not None:
+            raise InputError(
+                "compute_loss_func would replace the losses of the phases; leave it out. Class weights and label smoothing "
+                "are the settings class_weights and label_smoothing_factor."
+            )
         _refuse_other_loss(type(self))
         args = args or VATTrainingArguments()
         if is_stream(train_dataset):
             # Otherwise one process would read for all, and put together batches that are padded to different lengths.
             args.accelerator_config.dispatch_batches = False
-        super().__init__(model, args, data_collator, train_dataset, *trainer_args, **kwargs)
-        if self.compute_loss_func is not None:
-            raise InputError(
-                "compute_loss_func would replace the losses of the phases; leave it out. Class weights and label smoothing "
-                "are the settings class_weights and label_smoothing_factor."
-            )
+        super().__init__(
+            model,
+            args,
+            data_collator,
+            train_dataset,
+            eval_dataset,
+            processing_class,
+            model_init,
+            compute_metrics=compute_metrics,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
+            preprocess_logits_for_metrics=preprocess_logits_for_metrics,
+        )
         self._check_model()
         self._stream: TrainingStream | None = None
         classes = self.classifier.config.num_labels
@@ -124,7 +155,7 @@ class VATTrainer(PushingTrainer):
             self.add_callback(early_stopping(self.args))
 
     @property
-    def classifier(self) -> torch.nn.Module:
+    def classifier(self) -> nn.Module:
         """The model, or the one within what PEFT or FSDP have wrapped around it."""
         return find_classifier(self.model)
 
@@ -180,17 +211,6 @@ class VATTrainer(PushingTrainer):
                 f"ddp_static_graph={self.args.ddp_static_graph}: each phase leaves other parameters unused. Leave both out."
             )
 
-    @contextmanager
-    def _loss_settings(self):
-        """The run's class weights and label smoothing in the models' loss, for one call: the model does not keep them."""
-        classifier = self.classifier
-        before = classifier.label_smoothing, classifier.class_weights
-        classifier.label_smoothing, classifier.class_weights = self.args.label_smoothing_factor, self._class_weights
-        try:
-            yield
-        finally:
-            classifier.label_smoothing, classifier.class_weights = before
-
     def get_train_dataloader(self):
         if self._stream is not None:  # a trial or auto_find_batch_size may have changed the size of an epoch
             self.train_dataset = self._stream.epochs(self.args, self._train_batch_size)
@@ -227,13 +247,39 @@ class VATTrainer(PushingTrainer):
         if self._resumed_from is not None:
             self._restore(self._resumed_from)
 
-    def hyperparameter_search(self, hp_space=None, compute_objective=None, *args, **kwargs):
+    def hyperparameter_search(
+        self,
+        hp_space: Callable[[Any], dict] | None = None,
+        compute_objective: Callable[[dict[str, float]], float] | None = None,
+        n_trials: int = 20,
+        direction: str | list[str] = "minimize",
+        backend: str | None = None,
+        hp_name: Callable[[Any], str] | None = None,
+        **kwargs,
+    ) -> BestRun | list[BestRun]:
         """As in transformers. The objective is by default that of the stock Trainer, from what it measures: the sum of the
         metrics of `compute_metrics`, else the loss."""
-        return super().hyperparameter_search(hp_space, compute_objective or self._stock_objective, *args, **kwargs)
+        objective = compute_objective or self._stock_objective
+        return super().hyperparameter_search(hp_space, objective, n_trials, direction, backend, hp_name, **kwargs)
 
     def _stock_objective(self, metrics: dict) -> float:
         return default_compute_objective({k: v for k, v in metrics.items() if k not in self._own_metrics})
+
+    # Phases
+
+    def enter_epoch(self, epoch: int) -> None:
+        """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
+        phase = self.schedule.phase(epoch)
+        self.model.set_phase(phase)
+        fresh = "compressor" if phase == "compress" else "learner"
+        self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
+        if self.mask_beta_schedule is not None:
+            self.model.config.mask_beta = self.mask_beta_schedule.beta(epoch, self.state.num_train_epochs)
+        in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
+        if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
+            self._probe_reference = self._probe_attention()
+
+    # Optimizer and learning rates
 
     def create_optimizer(self, model=None):
         """The stock optimizer over all parameters that the user has not frozen, with `compressor_learning_rate` for what is
@@ -281,17 +327,7 @@ class VATTrainer(PushingTrainer):
         self._created_lr_scheduler = True
         return self.lr_scheduler
 
-    def enter_epoch(self, epoch: int) -> None:
-        """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
-        phase = self.schedule.phase(epoch)
-        self.model.set_phase(phase)
-        fresh = "compressor" if phase == "compress" else "learner"
-        self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
-        if self.mask_beta_schedule is not None:
-            self.model.config.mask_beta = self.mask_beta_schedule.beta(epoch, self.state.num_train_epochs)
-        in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
-        if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
-            self._probe_reference = self._probe_attention()
+    # Loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         self.model.update_betas()
@@ -308,20 +344,18 @@ class VATTrainer(PushingTrainer):
             self._evaluated.add(texts, self.accelerator)
         return (loss, outputs) if return_outputs else loss
 
-    def _betas(self) -> dict[str, float]:
-        """Weights of the loss's terms, as they are at this moment."""
-        config = self.model.config
-        betas = {"beta": float(config.beta)} if self.schedule.alternates else {}
-        return betas | ({"mask_beta": float(config.mask_beta)} if has_mask_term(config) else {})
+    @contextmanager
+    def _loss_settings(self):
+        """The run's class weights and label smoothing in the models' loss, for one call: the model does not keep them."""
+        classifier = self.classifier
+        before = classifier.label_smoothing, classifier.class_weights
+        classifier.label_smoothing, classifier.class_weights = self.args.label_smoothing_factor, self._class_weights
+        try:
+            yield
+        finally:
+            classifier.label_smoothing, classifier.class_weights = before
 
-    def log(self, logs, start_time=None):
-        if self.is_in_train:
-            logs["phase"] = self.classifier.phase
-        if "loss" in logs:
-            logs.update(self._trained.take(self.accelerator) | self._betas())
-            if self._probe_reference is not None:
-                logs["attention_jsd"] = jensen_shannon(self._probe_reference, self._probe_attention()).mean().item()
-        super().log(logs, start_time)
+    # Evaluation
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
@@ -346,38 +380,7 @@ class VATTrainer(PushingTrainer):
         self._own_metrics |= output.metrics.keys() - stock
         return output
 
-    # Selection
-
-    def begin_selection(self) -> None:
-        """Count rounds from here on, and say so if the best model is chosen by losses of two kinds."""
-        self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
-        selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
-        if selects and self.schedule.alternates:
-            warn_of_two_losses(self.args, self.model.config)
-
-    def _evaluate(self, trial, ignore_keys_for_eval, skip_scheduler=False):
-        """As in the base class, but with phases the patience of an `EarlyStoppingCallback` counts rounds."""
-        if not self.schedule.alternates:
-            return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
-        with self._patience.held_back(callbacks_of(self, EarlyStoppingCallback)) as waited:
-            metrics = super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
-        if self._patience.is_over(waited, self.schedule.rounds(self.state.epoch + 1e-6)):
-            self.control.should_training_stop = True
-        return metrics
-
-    def _probe_attention(self) -> torch.Tensor | None:
-        """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
-        if self.model.config.pooling != "attention" or self.train_dataset is None:
-            return None
-        if self._stream is not None:
-            rows = self._stream.first
-        else:
-            size = min(self.args.attention_probe_size, len(self.train_dataset))
-            rows = [self.train_dataset[position] for position in range(size)]
-        collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
-        batch = self._prepare_inputs(collate(rows))
-        with self.compute_loss_context_manager():
-            return attention_of(self.model, batch)
+    # Records
 
     def begin_records(self) -> None:
         self._trained.clear()
@@ -395,6 +398,54 @@ class VATTrainer(PushingTrainer):
         super()._maybe_log_save_evaluate(
             tr_loss, grad_norm, model, trial, epoch, ignore_keys_for_eval, start_time, learning_rate
         )
+
+    def log(self, logs, start_time=None):
+        if self.is_in_train:
+            logs["phase"] = self.classifier.phase
+        if "loss" in logs:
+            logs.update(self._trained.take(self.accelerator) | self._betas())
+            if self._probe_reference is not None:
+                logs["attention_jsd"] = jensen_shannon(self._probe_reference, self._probe_attention()).mean().item()
+        super().log(logs, start_time)
+
+    def _betas(self) -> dict[str, float]:
+        """Weights of the loss's terms, as they are at this moment."""
+        config = self.model.config
+        betas = {"beta": float(config.beta)} if self.schedule.alternates else {}
+        return betas | ({"mask_beta": float(config.mask_beta)} if has_mask_term(config) else {})
+
+    def _probe_attention(self) -> torch.Tensor | None:
+        """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
+        if self.model.config.pooling != "attention" or self.train_dataset is None:
+            return None
+        if self._stream is not None:
+            rows = self._stream.first
+        else:
+            size = min(self.args.attention_probe_size, len(self.train_dataset))
+            rows = [self.train_dataset[position] for position in range(size)]
+        collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
+        batch = self._prepare_inputs(collate(rows))
+        with self.compute_loss_context_manager():
+            return attention_of(self.model, batch)
+
+    # Selection of the best model
+
+    def begin_selection(self) -> None:
+        """Count rounds from here on, and say so if the best model is chosen by losses of two kinds."""
+        self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
+        selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
+        if selects and self.schedule.alternates:
+            warn_of_two_losses(self.args, self.model.config)
+
+    def _evaluate(self, trial, ignore_keys_for_eval, skip_scheduler=False):
+        """As in the base class, but with phases the patience of an `EarlyStoppingCallback` counts rounds."""
+        if not self.schedule.alternates:
+            return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
+        with self._patience.held_back(callbacks_of(self, EarlyStoppingCallback)) as waited:
+            metrics = super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
+        if self._patience.is_over(waited, self.schedule.rounds(self.state.epoch + 1e-6)):
+            self.control.should_training_stop = True
+        return metrics
 
     # Checkpoints
 
