@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from runs import assert_same_weights, broken_and_unbroken
 from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig, DistilBertConfig, TrainerCallback
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderForVATClassification, EncoderVATConfig
@@ -124,13 +125,11 @@ def test_f07_an_adapter_is_saved_loaded_explained_and_merged(
 
 
 def test_f07_an_adapter_resumes(make_trainer, make_adapted, stop_at):
-    unbroken = make_trainer(model=make_adapted(), folder="unbroken", num_train_epochs=3)
-    unbroken.train()
-    make_trainer(model=make_adapted(), folder="broken", num_train_epochs=3, callbacks=[stop_at(6)]).train()
-    resumed = make_trainer(model=make_adapted(), folder="broken", num_train_epochs=3)
-    resumed.train(resume_from_checkpoint=True)
-    for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(expected, actual), name
+    def make(**settings):
+        return make_trainer(model=make_adapted(), num_train_epochs=3, **settings)
+
+    resumed, unbroken = broken_and_unbroken(make, stop_at(6))
+    assert_same_weights(unbroken.model, resumed.model)
 
 
 def load_example(name: str):

@@ -2,16 +2,15 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from runs import SMALL, launch, tiny_data
 from transformers import DataCollatorWithPadding, EvalPrediction, set_seed
 
-import hf_vat
 from hf_vat import BertVMaskConfig, BertWithVMask
 from hf_vat.distributions import normalized_entropy
 from hf_vat.training import VATTrainer, VATTrainingArguments
@@ -26,9 +25,8 @@ def make_model(tokenizer) -> BertWithVMask:
     set_seed(0)
     return BertWithVMask(
         BertVMaskConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-            initializer_range=0.2, pooling="attention", bottleneck="gaussian", predict_from="compressor", beta=0.7,
-            mask_beta=0.4,
+            vocab_size=len(tokenizer), initializer_range=0.2, pooling="attention", bottleneck="gaussian",
+            predict_from="compressor", beta=0.7, mask_beta=0.4, **SMALL,
         )
     )  # fmt: skip
 
@@ -60,28 +58,14 @@ def labelled(rows):
 
 
 def main():
-    """A process of two: `python test_evaluation.py TESTS OUTPUT`."""
-    sys.path.insert(0, sys.argv[1])
-    import conftest
-
-    tokenizer = conftest.tokenizer._get_wrapped_function()()
-    rows = labelled(conftest.make_dataset._get_wrapped_function()(tokenizer)(max(SIZES)))
-    found = evaluations(tokenizer, rows, sys.argv[2], processes=2)
-    Path(f"{sys.argv[2]}.{os.environ['RANK']}.json").write_text(json.dumps(found))
+    """A process of two: `python test_evaluation.py OUTPUT`."""
+    tokenizer, make_dataset = tiny_data()
+    found = evaluations(tokenizer, labelled(make_dataset(max(SIZES))), sys.argv[1], processes=2)
+    Path(f"{sys.argv[1]}.{os.environ['RANK']}.json").write_text(json.dumps(found))
 
 
 def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_dataset):
-    tests = Path(__file__).resolve().parents[1]
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": str(Path(hf_vat.__file__).parents[1]),
-    }
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command = [*launcher, __file__, str(tests), str(tmp_path / "two")]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    first, second = (json.loads((tmp_path / f"two.{rank}.json").read_text()) for rank in (0, 1))
+    first, second = launch(__file__, 2, tmp_path / "two")
     rows = labelled(make_dataset(max(SIZES)))
     alone = evaluations(tokenizer, rows, tmp_path / "one")
     assert len(alone) == 36 and first == second and first.keys() == alone.keys()
@@ -100,7 +84,9 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
         "cross_entropy": np.mean([text.cross_entropy.item() for text in counted]),
         "compression": np.mean([text.compression.item() for text in counted]),
         "mask_compression": np.mean([text.mask_compression.item() for text in counted]),
-        "attention_entropy": np.mean([normalized_entropy(text.token_importance).item() for text in texts]),
+        "attention_entropy": np.mean(
+            [normalized_entropy(a, (a > 0).sum(-1)).item() for a in (text.token_importance for text in texts)]
+        ),
         "mask_mean": mask.mean().item(),
         "mask_open": (mask > 0.5).float().mean().item(),
         "mask_sd": mask.std(correction=0).item(),

@@ -5,12 +5,12 @@ import logging
 import math
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+import runs
 import torch
+from runs import EACH_EPOCH, SMALL, assert_same_weights, broken_and_unbroken, launch, records
 from transformers import TrainerCallback, set_seed
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderVMaskConfig, EncoderWithVMask, WordEncoderConfig, explain
@@ -18,10 +18,6 @@ from hf_vat.errors import InputError
 
 DOWN = {"mask_beta_start": 0.8, "mask_beta_end": 0.2}  # 0.8, 0.6, 0.4, 0.2 in four epochs
 VAT = {"pooling": "attention", "bottleneck": "gaussian"}
-SIZES = {
-    "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-    "max_position_embeddings": 32, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.0,
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -31,8 +27,8 @@ def make_model(tokenizer):
     def make(mask="vmask", **settings):
         with torch.random.fork_rng():
             set_seed(0)
-            settings = {"vocab_size": len(tokenizer), "mask_type": mask, "initializer_range": 0.2} | settings
-            return BertWithVMask(BertVMaskConfig(**SIZES, **settings))
+            settings = {"attention_probs_dropout_prob": 0.0, "initializer_range": 0.2} | settings
+            return BertWithVMask(BertVMaskConfig(vocab_size=len(tokenizer), mask_type=mask, **SMALL, **settings))
 
     return make
 
@@ -59,10 +55,10 @@ def test_c31_the_parts_add_up_to_the_loss_in_every_epoch(make_trainer, make_mode
         **DOWN,
     )
     trainer.train()
-    records = [(record, "") for record in trainer.state.log_history if "loss" in record]
-    records += [(record, "eval_") for record in trainer.state.log_history if "eval_loss" in record]
-    assert len(records) >= 8
-    for record, prefix in records:
+    found = [(record, "") for record in records(trainer)]
+    found += [(record, "eval_") for record in records(trainer, "eval_loss")]
+    assert len(found) >= 8
+    for record, prefix in found:
         beta = record[f"{prefix}mask_beta"]
         assert beta == pytest.approx([0.8, 0.6, 0.4, 0.2][math.ceil(record["epoch"] - 1e-6) - 1])
         total = record[f"{prefix}cross_entropy"] + beta * record.get(f"{prefix}mask_compression", 0)
@@ -138,10 +134,10 @@ def test_without_a_schedule_the_weight_is_the_callers(make_trainer, make_model):
 
     constant = make_trainer(model=make_model(mask_beta=0.7))
     constant.train()
-    assert {record["mask_beta"] for record in constant.state.log_history if "loss" in record} == {0.7}
+    assert {record["mask_beta"] for record in records(constant)} == {0.7}
     switched = make_trainer(callbacks=[Switch()])
     switched.train()
-    assert [r["mask_beta"] for r in switched.state.log_history if "loss" in r] == [0.5] * 8 + [3.0] * 8
+    assert [r["mask_beta"] for r in records(switched)] == [0.5] * 8 + [3.0] * 8
 
 
 def test_a_second_train_and_a_second_trainer_begin_with_the_first_weight(make_trainer):
@@ -151,21 +147,21 @@ def test_a_second_train_and_a_second_trainer_begin_with_the_first_weight(make_tr
     second = make_trainer(model=first.model, num_train_epochs=2, **DOWN)
     second.train()
     for trainer in (first, second):
-        betas = [record["mask_beta"] for record in trainer.state.log_history if "loss" in record]
+        betas = [record["mask_beta"] for record in records(trainer)]
         assert betas == pytest.approx([0.8] * 4 + [0.2] * 4)
 
 
 def test_the_schedule_goes_by_steps_where_these_limit_training(make_trainer):
     trainer = make_trainer(max_steps=10, num_train_epochs=99, **DOWN)  # two epochs and a half
     trainer.train()
-    betas = {record["step"]: record["mask_beta"] for record in trainer.state.log_history if "loss" in record}
+    betas = {record["step"]: record["mask_beta"] for record in records(trainer)}
     assert [betas[step] for step in (4, 5, 8, 9, 10)] == pytest.approx([0.8, 0.5, 0.5, 0.2, 0.2])
 
 
 def test_the_weight_goes_down_in_steps_as_in_the_published_code(make_trainer):
     trainer = make_trainer(mask_beta_start=1.0, mask_beta_end=0.01, mask_beta_step_epochs=2)
     trainer.train()
-    betas = [record["mask_beta"] for record in trainer.state.log_history if "loss" in record]
+    betas = [record["mask_beta"] for record in records(trainer)]
     assert betas == pytest.approx([1.0] * 8 + [0.901] * 8)
 
 
@@ -186,11 +182,10 @@ def test_a_schedule_that_does_not_fit_is_refused(make_trainer, mask, settings, m
 
 
 def test_losses_of_different_weights_are_not_to_be_compared(make_trainer, caplog):
-    best = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
-    make_trainer(metric_for_best_model="accuracy", **best, **DOWN)
-    make_trainer(**best)
+    make_trainer(metric_for_best_model="accuracy", **EACH_EPOCH, **DOWN)
+    make_trainer(**EACH_EPOCH)
     assert not caplog.records
-    make_trainer(**best, **DOWN)
+    make_trainer(**EACH_EPOCH, **DOWN)
     assert "cannot be compared while mask_beta goes from 0.8 to 0.2" in caplog.text
 
 
@@ -204,7 +199,7 @@ def test_c17_a_mask_that_has_collapsed_is_logged_and_warned_of(make_trainer, mak
     trainer = make_trainer(model=model, num_train_epochs=13, eval_strategy="epoch", compressor_learning_rate=1e-3)
     with caplog.at_level(logging.WARNING):
         trainer.train()
-    evaluations = [record for record in trainer.state.log_history if "eval_loss" in record]
+    evaluations = records(trainer, "eval_loss")
     assert trainer.state.global_step > 50 and len(evaluations) == 13
     assert all(record["eval_mask_mean"] > 0.99 and record["eval_mask_open"] == 1 for record in evaluations)
     warned = [record.message for record in caplog.records if "mask_mean" in record.message]
@@ -296,25 +291,15 @@ def test_l2_shrinks_the_weights_and_leaves_the_embeddings(make_trainer):
 
 @pytest.mark.parametrize(("mask", "step"), [("vmask", 4), ("iba", 10)])  # at an end of an epoch, and within one
 def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step, stop_at):
-    unbroken = make_trainer(mask, folder="unbroken", **DOWN)
-    unbroken.train()
-    make_trainer(mask, folder="broken", callbacks=[stop_at(step)], **DOWN).train()
-    resumed = make_trainer(mask, folder="broken", seed=99, **DOWN)
-    resumed.train(resume_from_checkpoint=True)
-    expected, found = unbroken.model.state_dict(), resumed.model.state_dict()
-    for name in expected:  # parameters, frozen embeddings and the estimates of IBA
-        assert torch.equal(found[name], expected[name]), name
-    assert torch.equal(found["word_mask.scorer.weight"], expected["word_mask.scorer.weight"])
+    resumed, unbroken = broken_and_unbroken(lambda **settings: make_trainer(mask, **settings, **DOWN), stop_at(step))
+    assert_same_weights(resumed.model, unbroken.model)  # parameters, frozen embeddings and the estimates of IBA
+    found = resumed.model.state_dict()
     untrained = make_model(mask)
     assert not torch.equal(found["word_mask.scorer.weight"], untrained.word_mask.scorer.weight)
     for name, tensor in untrained.bert.embeddings.state_dict().items():
         assert torch.equal(found[f"bert.embeddings.{name}"], tensor), name
     logs = [
-        [
-            (record["loss"], record["mask_beta"], record["mask_mean"])
-            for record in trainer.state.log_history
-            if "loss" in record
-        ]
+        [(record["loss"], record["mask_beta"], record["mask_mean"]) for record in records(trainer)]
         for trainer in (unbroken, resumed)
     ]
     assert logs[0] == logs[1]
@@ -361,15 +346,12 @@ def test_resume_goes_by_the_weight_that_training_began_with(make_trainer, stop_a
     make_trainer(callbacks=[Switch(), stop_at(10)]).train()
     resumed = make_trainer(callbacks=[Switch()])
     resumed.train(resume_from_checkpoint=True)
-    assert [record["mask_beta"] for record in resumed.state.log_history if "loss" in record][-8:] == [4.0] * 4 + [
-        5.0
-    ] * 4
+    assert [record["mask_beta"] for record in records(resumed)][-8:] == [4.0] * 4 + [5.0] * 4
 
 
 def test_the_saved_weight_is_the_one_that_was_used(make_trainer):
     scores = iter([0.1, 0.9, 0.5, 0.2])  # the second epoch is best
-    best = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
-    trainer = make_trainer(metric_for_best_model="score", **best, **DOWN)
+    trainer = make_trainer(metric_for_best_model="score", **EACH_EPOCH, **DOWN)
     trainer.compute_metrics = lambda prediction: {"score": next(scores)}
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-8")
@@ -388,72 +370,28 @@ def test_a_finished_run_keeps_its_last_weight(make_trainer):
 
 # Several processes
 
-TWO_PROCESSES = """
-import json, os, sys
-os.environ["HF_HUB_OFFLINE"] = "1"
-sys.path.insert(0, sys.argv[1])
-import conftest, torch
-from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
-from hf_vat import BertVMaskConfig, BertWithVMask
-from hf_vat.cli import run
-from hf_vat.training import VATTrainer, VATTrainingArguments
-
-def main():
-    tokenizer = conftest.tokenizer._get_wrapped_function()()
-    make = conftest.make_dataset._get_wrapped_function()(tokenizer)
-    set_seed(0)
-    model = BertWithVMask(BertVMaskConfig(vocab_size=len(tokenizer), mask_type=sys.argv[3], **json.loads(sys.argv[4])))
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    args = VATTrainingArguments(
-        sys.argv[2], num_train_epochs=2, use_cpu=True, report_to="none", per_device_train_batch_size=8 // processes,
-        disable_tqdm=True, logging_steps=1, eval_strategy="epoch", save_strategy="no", optim="sgd", max_grad_norm=0,
-        learning_rate=1e-2, compressor_learning_rate=1e-1, mask_beta_start=0.8, mask_beta_end=0.2,
-    )
-    trainer = VATTrainer(model, args, train_dataset=make(32), eval_dataset=make(10, seed=1),
-                         data_collator=DataCollatorWithPadding(tokenizer), processing_class=tokenizer)
-    # draws differ between processes: take the middle instead
-    torch.rand_like = lambda tensor: torch.full_like(tensor, 0.5)
-    torch.randn_like = lambda tensor, **kwargs: torch.zeros_like(tensor, **kwargs)
-    trainer.train()
-    sums = {name: tensor.double().sum().item() for name, tensor in model.state_dict().items()}
-    with open(f"{sys.argv[2]}.{trainer.args.process_index}.json", "w") as file:
-        json.dump({"world_size": trainer.args.world_size, "sums": sums, "log": trainer.state.log_history[:-1]}, file)
-
-run(main)
-"""
-
-
-def launch(tmp_path, processes: int, mask: str) -> list[dict]:
-    script, output = tmp_path / "two.py", tmp_path / f"{mask}{processes}"
-    script.write_text(TWO_PROCESSES, encoding="utf-8")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command = (launcher if processes == 2 else [sys.executable]) + [
-        str(script),
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-        str(output),
-        mask,
-        json.dumps(SIZES | {"hidden_dropout_prob": 0.0}),
-    ]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    return [json.loads((tmp_path / f"{mask}{processes}.{rank}.json").read_text()) for rank in range(processes)]
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mask", ["vmask", "iba"])
 def test_c18_c88_two_processes_agree_with_each_other_and_with_one(tmp_path, mask):
-    two = launch(tmp_path, 2, mask)
+    def train_in(processes: int) -> list[dict]:
+        model = SMALL | {"mask_type": mask, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        rates = {"learning_rate": 1e-2, "compressor_learning_rate": 1e-1}
+        settings = {"num_train_epochs": 2, "save_strategy": "no", **rates, **DOWN}
+        output = tmp_path / str(processes)
+        return launch(runs.__file__, processes, output, json.dumps(model), json.dumps(settings), "null")
+
+    two = train_in(2)
     assert [record["world_size"] for record in two] == [2, 2]
-    for name in two[0]["sums"]:  # the frozen embeddings too
+    for name in two[0]["last"]:  # the frozen embeddings too
         # Estimates of IBA are sent from the first process at the beginning of each step, and so differ after the last.
         if name not in ("word_mask.mean", "word_mask.variance", "word_mask.count"):
-            assert two[0]["sums"][name] == two[1]["sums"][name], name
+            assert two[0]["last"][name] == two[1]["last"][name], name
     if mask == "iba":
-        assert two[0]["sums"]["word_mask.count"] < 200  # the words of one process, of two epochs of 32 texts
+        assert two[0]["last"]["word_mask.count"] < 200  # the words of one process, of two epochs of 32 texts
         return
-    [one] = launch(tmp_path, 1, mask)
-    assert two[0]["sums"] == pytest.approx(one["sums"], abs=1e-4)
+    [one] = train_in(1)
+    assert two[0]["last"] == pytest.approx(one["last"], abs=1e-4)
     for ours, theirs in zip(two[0]["log"], one["log"], strict=True):
         for name in ours:
             if "loss" in ours and ("mask" in name or name == "cross_entropy"):

@@ -8,78 +8,24 @@ import signal
 import numpy as np
 import pytest
 import torch
+from runs import SMALL, records
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertConfig,
-    BertModel,
     ElectraConfig,
     ElectraModel,
     TrainerCallback,
-    set_seed,
 )
 
-from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
-from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, train_classifier
+from hf_vat.training import claim_output_dir, train_classifier
 
 SYSTEMS = {
     "base": {"pooling": "first", "bottleneck": "none"},
     "att": {"bottleneck": "none"},
     "vat": {},
 }
-WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
-
-
-@pytest.fixture(scope="session")
-def base(tokenizer, tmp_path_factory):
-    """A plain BERT encoder, in a folder whose name nothing that is saved may contain."""
-    folder = tmp_path_factory.mktemp("private") / "some where"
-    with torch.random.fork_rng():
-        set_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
-    encoder.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    for name, nouns in {"train": ["film", "movie", "plot", "scene"], "test": ["actor"]}.items():
-        rows = [f"the {word} {noun},{label}" for label, words in WORDS.items() for word in words for noun in nouns]
-        (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
-    return {"train_file": str(folder / "train.csv"), "test_file": str(folder / "test.csv")}
-
-
-@pytest.fixture
-def arguments(base, files, tmp_path):
-    """Arguments of a run of two epochs with five steps each: compress, then learn."""
-
-    def make(folder="run", model=None, data=None, **training):
-        defaults = {
-            "num_train_epochs": 2,
-            "start_epochs": 0,
-            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
-            "per_device_train_batch_size": 6,
-            "learning_rate": 1e-3,
-            "eval_strategy": "epoch",
-            "save_strategy": "epoch",
-            "logging_steps": 1,
-            "use_cpu": True,
-            "report_to": "none",
-            "disable_tqdm": True,
-        }
-        start = {} if model and "word_encoder" in model else {"model_name_or_path": str(base)}
-        return (
-            ModelArguments(**(start | {"max_length": 16} | (model or {}))),
-            DataArguments(**(files | (data or {}))),
-            VATTrainingArguments(str(tmp_path / folder), **(defaults | training)),
-        )
-
-    return make
 
 
 def test_f10_a_run_stops_early_and_chooses_by_macro_f1(arguments, tmp_path):
@@ -88,7 +34,7 @@ def test_f10_a_run_stops_early_and_chooses_by_macro_f1(arguments, tmp_path):
     patience = {"metric_for_best_model": "macro_f1", "load_best_model_at_end": True, "early_stopping_patience": 2}
     trainer = train_classifier(*arguments(num_train_epochs=8, save_total_limit=1, **still, **patience))
     assert trainer.state.epoch == 6
-    first = next(record for record in trainer.state.log_history if "eval_macro_f1" in record)
+    first = records(trainer, "eval_macro_f1")[0]
     assert trainer.state.best_metric == first["eval_macro_f1"] and first["epoch"] == 1
     results = json.loads((tmp_path / "run" / "all_results.json").read_text())
     assert {"test_accuracy", "test_macro_f1"} <= results.keys() and 0 < results["test_macro_f1"] <= 1
@@ -156,12 +102,9 @@ def test_the_folder_holds_all_of_the_run(arguments, base, tmp_path, system):
     np.testing.assert_allclose(logits, trainer.predict(rows).predictions, atol=1e-6)
 
 
-def test_a_word_encoder_begins_with_pretrained_vectors(arguments, tmp_path, caplog):
+def test_a_word_encoder_begins_with_pretrained_vectors(arguments, vectors, tmp_path, caplog):
     """GloVe's format; the words of the file that the training texts lack are known too."""
-    vectors = tmp_path / "glove.txt"
-    lines = [f"{word} {position} 1 -1" for position, word in enumerate(["good", "bad", "film", "actor"])]
-    vectors.write_text("\n".join(lines), encoding="utf-8")
-    model = {"word_encoder": "lstm", "vectors": str(vectors), "encoder_size": 6, "kl_reduction": "sum"}
+    model = {"word_encoder": "lstm", "vectors": vectors, "encoder_size": 6, "kl_reduction": "sum"}
     caplog.set_level(logging.INFO)
     trainer = train_classifier(*arguments(model=model, learning_rate=1e-9, compressor_learning_rate=1e-9))
     words = " ".join(trainer.train_dataset["text"][:]).split()
@@ -178,16 +121,12 @@ def test_a_word_encoder_begins_with_pretrained_vectors(arguments, tmp_path, capl
     [explanation] = explain(loaded, tokenizer, ["The good actor!"])
     assert explanation.words == ["The", "good", "actor", "!"]
     assert sum(explanation.scores) == pytest.approx(1) and min(explanation.scores) > 0
-    assert [record["phase"] for record in trainer.state.log_history if "loss" in record][-1] == "learn"
+    assert records(trainer)[-1]["phase"] == "learn"
 
 
 def test_any_encoder_is_trained(arguments, tokenizer, tmp_path):
     folder = tmp_path / "private" / "electra"
-    config = ElectraConfig(
-        vocab_size=len(tokenizer), embedding_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=32,
-    )  # fmt: skip
-    ElectraModel(config).save_pretrained(folder)
+    ElectraModel(ElectraConfig(vocab_size=len(tokenizer), embedding_size=8, **SMALL)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     train_classifier(*arguments(model={"model_name_or_path": str(folder)}))
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run")
@@ -354,7 +293,7 @@ def test_c30_a_metric_that_evaluation_does_not_give_is_refused_before_the_first_
     with pytest.raises(InputError, match="--metric_for_best_model is 'aopc'; it must be one of accuracy, macro_f1"):
         train_classifier(*arguments(metric_for_best_model="aopc", **best))
     trainer = train_classifier(*arguments(metric_for_best_model="accuracy", **best))
-    accuracies = [record["eval_accuracy"] for record in trainer.state.log_history if "eval_accuracy" in record]
+    accuracies = [record["eval_accuracy"] for record in records(trainer, "eval_accuracy")]
     assert trainer.state.best_metric == max(accuracies)
 
 

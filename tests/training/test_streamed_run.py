@@ -6,23 +6,16 @@ import sys
 import pytest
 import torch
 from datasets import ClassLabel, Dataset
-from transformers import (
-    AutoModelForSequenceClassification,
-    BertConfig,
-    BertModel,
-    DataCollatorWithPadding,
-    set_seed,
-)
+from runs import WORDS, records
+from transformers import AutoModelForSequenceClassification
 
 from hf_vat.cli import load_classifier
 from hf_vat.commands import explain as explain_command
-from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain, explainers, load_explanations
 from hf_vat.explanations.store import Store
-from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, claim_output_dir, train_classifier
+from hf_vat.training import claim_output_dir, train_classifier
 
-WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
 TEXTS = [
     (f"the {words[row % 4]} {noun}", label)
     for row in range(4)
@@ -32,39 +25,19 @@ TEXTS = [
 
 
 @pytest.fixture
-def arguments(tokenizer, tmp_path):
-    """12 steps of 4 rows in 4 epochs, so that 40 rows are read more than once."""
-    with torch.random.fork_rng():
-        set_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
-    encoder.save_pretrained(tmp_path / "base")
-    tokenizer.save_pretrained(tmp_path / "base")
+def files(tmp_path):
     lines = ["text,label", *(f"{text},{label}" for text, label in TEXTS)]
     (tmp_path / "train.csv").write_text("\n".join(lines), encoding="utf-8")
+    return {"train_file": str(tmp_path / "train.csv"), "streaming": True}
 
-    def make(folder="run", model=None, data=None, **training):
-        defaults = {
-            "max_steps": 12,
-            "num_train_epochs": 4,
-            "start_epochs": 2,
-            **{"start": "joint", "compress_epochs": 1, "learn_epochs": 1},
-            "per_device_train_batch_size": 4,
-            "learning_rate": 1e-3,
-            "eval_strategy": "no",
-            "save_strategy": "epoch",
-            "logging_steps": 1,
-            "use_cpu": True,
-            "report_to": "none",
-            "disable_tqdm": True,
-        }
-        return (
-            ModelArguments(**({"model_name_or_path": str(tmp_path / "base"), "max_length": 16} | (model or {}))),
-            DataArguments(**({"train_file": str(tmp_path / "train.csv"), "streaming": True} | (data or {}))),
-            VATTrainingArguments(str(tmp_path / folder), **(defaults | training)),
-        )
 
-    return make
+@pytest.fixture
+def run_settings():
+    """12 steps of 4 rows in 4 epochs, so that 40 rows are read more than once."""
+    return {
+        **{"max_steps": 12, "num_train_epochs": 4, "start_epochs": 2, "per_device_train_batch_size": 4},
+        "eval_strategy": "no",
+    }
 
 
 def weights(folder):
@@ -76,24 +49,24 @@ def test_the_steps_are_divided_into_epochs_and_these_into_phases(arguments, tmp_
     trainer = train_classifier(
         *arguments(data=validation, eval_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="loss")
     )
-    steps = [(record["step"], record["phase"]) for record in trainer.state.log_history if "loss" in record]
+    steps = [(record["step"], record["phase"]) for record in records(trainer)]
     phases = ["joint"] * 6 + ["compress"] * 3 + ["learn"] * 3
     assert dict(steps) == dict(enumerate(phases, 1))
-    evaluated = [record["step"] for record in trainer.state.log_history if "eval_loss" in record]
+    evaluated = [record["step"] for record in records(trainer, "eval_loss")]
     assert evaluated == [3, 6, 9, 12]
     assert trainer.state.epoch == 4 and len(trainer.eval_dataset) == 8
-    records = [record for record in trainer.state.log_history if "attention_jsd" in record]
-    assert len(records) >= 12 and any(record["attention_jsd"] > 0 for record in records)
+    moved = [record["attention_jsd"] for record in records(trainer, "attention_jsd")]
+    assert len(moved) >= 12 and max(moved) > 0
 
 
 def test_steps_that_do_not_divide_evenly_and_plain_training(arguments):
     trainer = train_classifier(*arguments(max_steps=10))
-    phases = {record["step"]: record["phase"] for record in trainer.state.log_history if "loss" in record}
+    phases = {record["step"]: record["phase"] for record in records(trainer)}
     assert [phases[step] for step in (6, 7, 9, 10)] == ["joint", "compress", "compress", "learn"]
     plain = {"pooling": "first", "bottleneck": "none"}
     trainer = train_classifier(*arguments("plain", model=plain, gradient_accumulation_steps=2))
     assert trainer.state.global_step == 12
-    assert {record["phase"] for record in trainer.state.log_history if "loss" in record} == {"finetune"}
+    assert {record["phase"] for record in records(trainer)} == {"finetune"}
     assert len(trainer.train_dataset) == 3 * 2 * 4
 
 
@@ -159,24 +132,18 @@ def test_what_does_not_go_with_a_stream_is_refused(arguments, tmp_path, changed,
     assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())
 
 
-def test_the_trainer_takes_any_stream(make_model, make_dataset, tokenizer, tmp_path):
-    args = VATTrainingArguments(
-        str(tmp_path / "run"), max_steps=6, num_train_epochs=3, start="joint", start_epochs=1, compress_epochs=1,
-        learn_epochs=1, per_device_train_batch_size=4,
-        use_cpu=True, report_to="none", save_strategy="no", logging_steps=1, disable_tqdm=True,
-    )  # fmt: skip
+def test_the_trainer_takes_any_stream(make_trainer, make_dataset):
     stream = make_dataset(10).to_iterable_dataset()
-    trainer = VATTrainer(make_model(), args, train_dataset=stream, data_collator=DataCollatorWithPadding(tokenizer))
+    trainer = make_trainer(rows=stream, max_steps=6, num_train_epochs=3, per_device_train_batch_size=4)
     for _ in range(2):
         trainer.train()
-        phases = {record["step"]: record["phase"] for record in trainer.state.log_history if "loss" in record}
+        phases = {record["step"]: record["phase"] for record in records(trainer)}
         assert [phases[step] for step in range(1, 7)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
 
 
 @pytest.mark.parametrize(("steps", "epochs", "warned"), [(9, 4, True), (2, 4, True), (10, 4, False), (10, 2.5, False)])
-def test_epochs_that_get_no_steps_are_named(make_model, make_dataset, tmp_path, caplog, steps, epochs, warned):
-    args = VATTrainingArguments(str(tmp_path), max_steps=steps, num_train_epochs=epochs, use_cpu=True, report_to="none")
-    VATTrainer(make_model(), args, train_dataset=make_dataset(10).to_iterable_dataset())
+def test_epochs_that_get_no_steps_are_named(make_trainer, make_dataset, caplog, steps, epochs, warned):
+    make_trainer(rows=make_dataset(10).to_iterable_dataset(), max_steps=steps, num_train_epochs=epochs)
     assert ("leave none to the other" in caplog.text) == warned
     if steps == 9:
         assert "9 steps make 3 epochs of 3 steps and leave none to the other 1 of num_train_epochs" in caplog.text
@@ -196,32 +163,20 @@ class Sized(torch.utils.data.IterableDataset):
         return iter(self.rows)
 
 
-@pytest.fixture
-def make_trainer(make_model, tokenizer, tmp_path):
-    def make(train, evaluated=None, **training):
-        defaults = {"per_device_train_batch_size": 4, "save_strategy": "no", "logging_steps": 1, "disable_tqdm": True}
-        phases = {"start": "joint", "start_epochs": 1, "compress_epochs": 1, "learn_epochs": 1}
-        settings = defaults | phases | {"use_cpu": True, "report_to": "none"} | training
-        args = VATTrainingArguments(str(tmp_path / "run"), **settings)
-        return VATTrainer(make_model(), args, DataCollatorWithPadding(tokenizer), train, evaluated)
-
-    return make
-
-
 def test_a_stream_with_a_length_has_epochs_of_that_length(make_trainer, make_dataset):
     rows = list(make_dataset(10).remove_columns("text"))
-    trainer = make_trainer(Sized(rows), num_train_epochs=3)
+    trainer = make_trainer(rows=Sized(rows), num_train_epochs=3, per_device_train_batch_size=4)
     trainer.train()
-    phases = [record["phase"] for record in trainer.state.log_history if "loss" in record]
+    phases = [record["phase"] for record in records(trainer)]
     assert [phases[step] for step in (0, 2, 3, 5, 6, 8)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
     assert trainer.state.global_step == 9
 
 
 def test_each_process_reads_a_stream_for_itself(make_trainer, make_dataset):
     """Batches that one process collects for the others cannot be put together: their lengths differ."""
-    trainer = make_trainer(make_dataset(10).to_iterable_dataset(), max_steps=3)
+    trainer = make_trainer(rows=make_dataset(10).to_iterable_dataset(), max_steps=3)
     assert trainer.accelerator.dispatch_batches is False
-    assert make_trainer(make_dataset(10)).accelerator.dispatch_batches is None
+    assert make_trainer(size=10).accelerator.dispatch_batches is None
 
 
 @pytest.mark.parametrize("position", [0, 39])  # among the rows of the attention probe, and after them
@@ -232,7 +187,7 @@ def test_c11_a_label_outside_the_classes_is_named_when_it_is_read(make_trainer, 
     with pytest.raises(
         InputError, match=rf"the label {label!r} in row {position} of the stream, column 'label'; .* 0 to 1"
     ):
-        make_trainer(Sized(rows), num_train_epochs=1).train()
+        make_trainer(rows=Sized(rows), num_train_epochs=1, per_device_train_batch_size=4).train()
 
 
 def test_a_stream_without_labels_is_refused(make_trainer, make_dataset):
@@ -240,16 +195,16 @@ def test_a_stream_without_labels_is_refused(make_trainer, make_dataset):
     with pytest.raises(
         InputError, match=r"training set has no column 'labels' or 'label'; its columns are \['input_ids'"
     ):
-        make_trainer(stream, max_steps=3)
+        make_trainer(rows=stream, max_steps=3)
 
 
 def test_a_stream_is_no_evaluation_set(make_trainer, make_dataset):
     rows, stream = make_dataset(10), make_dataset(10).to_iterable_dataset()
     for evaluated in (stream, {"dev": stream}, Sized(list(rows))):
         with pytest.raises(InputError, match=r"evaluation set is a stream.* Dataset\.from_list"):
-            make_trainer(rows, evaluated=evaluated)
+            make_trainer(rows=rows, eval_dataset=evaluated)
     with pytest.raises(InputError, match="evaluation set is a stream"):
-        make_trainer(rows).evaluate(stream)
+        make_trainer(rows=rows).evaluate(stream)
 
 
 # Explaining

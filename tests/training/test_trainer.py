@@ -3,15 +3,15 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
+import runs
 import torch
 from datasets import Dataset
+from runs import EACH_EPOCH, assert_same_weights, broken_and_unbroken, launch, records
 from transformers import (
     AutoModelForSequenceClassification,
     DataCollatorWithPadding,
@@ -166,9 +166,7 @@ def test_c25_a_second_train_starts_again(make_trainer):
     assert trainer.optimizer is not first_optimizer
     assert trainer.state.global_step == 8 and len(trainer.state.log_history) == first_log
     assert trainer.state.log_history[0]["learning_rate"] == pytest.approx(1e-3)
-    assert [record["phase"] for record in trainer.state.log_history if "loss" in record] == ["joint"] * 4 + [
-        "compress"
-    ] * 4
+    assert [record["phase"] for record in records(trainer)] == ["joint"] * 4 + ["compress"] * 4
 
 
 # Log
@@ -183,9 +181,9 @@ def test_c31_log_records_add_up_and_never_mix_phases(make_trainer):
     )
     trainer.model.config.beta = 0.3
     trainer.train()
-    records = [record for record in trainer.state.log_history if "loss" in record]
-    assert {record["phase"] for record in records} == {"joint", "compress", "learn"}
-    for record in records:
+    steps = records(trainer)
+    assert {record["phase"] for record in steps} == {"joint", "compress", "learn"}
+    for record in steps:
         # Measured or absent (F02): the learner's loss has no compression term.
         assert ("compression" in record) == (record["phase"] != "learn")
         total = record["cross_entropy"] + 0.3 * record.get("compression", 0)
@@ -195,9 +193,9 @@ def test_c31_log_records_add_up_and_never_mix_phases(make_trainer):
         assert 0 <= record["attention_jsd"] <= np.log(2)
         assert record["phase"] == trainer.schedule.phase(int(np.ceil(record["epoch"])) - 1)
         assert record.get("compression", 1) > 0
-    moved = {phase: max(r["attention_jsd"] for r in records if r["phase"] == phase) for phase in ("joint", "compress")}
+    moved = {phase: max(r["attention_jsd"] for r in steps if r["phase"] == phase) for phase in ("joint", "compress")}
     assert min(moved.values()) > 0
-    evaluations = [record for record in trainer.state.log_history if "eval_loss" in record]
+    evaluations = records(trainer, "eval_loss")
     assert [record["phase"] for record in evaluations] == ["joint", "compress", "learn", "compress"]
     for record in evaluations:
         assert ("eval_compression" in record) == (record["phase"] == "compress")
@@ -219,21 +217,15 @@ def test_systems_without_attention_or_bottleneck_log_what_they_have(make_trainer
 @pytest.mark.parametrize("step", [2, 4, 6, 8, 10, 15])
 def test_c23_resume_is_bit_equal_to_the_unbroken_run(make_trainer, make_model, step, stop_at):
     """4 steps an epoch: 2 is within joint, 4 at its end, 6 within compress, 8 at its end, 10 in learn, 15 in compress."""
-    settings = {"hidden_dropout_prob": 0.3}
-    unbroken = make_trainer(model=make_model("vat", **settings), folder="unbroken")
-    unbroken.train()
-    make_trainer(model=make_model("vat", **settings), folder="broken", callbacks=[stop_at(step)]).train()
-    resumed = make_trainer(model=make_model("vat", **settings), folder="broken", seed=99)
-    resumed.train(resume_from_checkpoint=True)
-    for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(expected, actual), name
+
+    def make(**settings):
+        return make_trainer(model=make_model("vat", hidden_dropout_prob=0.3), **settings)
+
+    resumed, unbroken = broken_and_unbroken(make, stop_at(step))
+    assert_same_weights(unbroken.model, resumed.model)
     strip = ("epoch", "step", "train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
     unbroken_log, resumed_log = (
-        [
-            {k: v for k, v in record.items() if k not in strip}
-            for record in trainer.state.log_history
-            if "loss" in record
-        ]
+        [{k: v for k, v in record.items() if k not in strip} for record in records(trainer)]
         for trainer in (unbroken, resumed)
     )
     assert resumed_log == unbroken_log
@@ -259,19 +251,13 @@ class Anneal(TrainerCallback):
 
 @pytest.mark.parametrize("step", [6, 10])
 def test_f13_a_beta_that_a_callback_moved_is_taken_up_again(make_trainer, make_model, stop_at, step):
-    def make(folder, *callbacks):
+    def make(callbacks=(), **settings):
         model = make_model("vat", beta=0.8)
-        return make_trainer(model=model, folder=folder, callbacks=[Anneal(), *callbacks], num_train_epochs=3)
+        return make_trainer(model=model, callbacks=[Anneal(), *callbacks], num_train_epochs=3, **settings)
 
-    unbroken = make("unbroken")
-    unbroken.train()
-    assert unbroken.model.config.beta == 0.1
-    make("broken", stop_at(step)).train()
-    resumed = make("broken")
-    resumed.train(resume_from_checkpoint=True)
-    assert resumed.model.config.beta == 0.1
-    for (name, expected), actual in zip(unbroken.model.named_parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(expected, actual), name
+    resumed, unbroken = broken_and_unbroken(make, stop_at(step))
+    assert unbroken.model.config.beta == resumed.model.config.beta == 0.1
+    assert_same_weights(unbroken.model, resumed.model)
 
 
 def test_ctrl_c_saves_a_checkpoint_and_stops(make_trainer, tmp_path):
@@ -300,9 +286,7 @@ def test_c30_best_of_all_phases_is_loaded_with_its_head(make_trainer, plain_accu
     def rigged(prediction):
         return {"score": next(scores)}
 
-    trainer = make_trainer(
-        eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="score"
-    )
+    trainer = make_trainer(**EACH_EPOCH, metric_for_best_model="score")
     trainer.compute_metrics = rigged
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-8")
@@ -318,9 +302,7 @@ def test_c30_best_of_all_phases_is_loaded_with_its_head(make_trainer, plain_accu
 
 
 def test_c30_unknown_metric_names_the_available_ones(make_trainer):
-    trainer = make_trainer(
-        eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, metric_for_best_model="aopc"
-    )
+    trainer = make_trainer(**EACH_EPOCH, metric_for_best_model="aopc")
     with pytest.raises(KeyError, match=r"eval_aopc.*eval_accuracy"):
         trainer.train()
 
@@ -329,17 +311,12 @@ def test_c30_several_evaluation_sets(make_trainer, make_dataset):
     trainer = make_trainer(
         eval_dataset={"one": make_dataset(6, seed=2), "two": make_dataset(6, seed=3)},
         num_train_epochs=2,
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        load_best_model_at_end=True,
+        **EACH_EPOCH,
         metric_for_best_model="eval_two_accuracy",
     )
     trainer.train()
     names = {name for record in trainer.state.log_history for name in record}
     assert {"eval_one_cross_entropy", "eval_two_compression"} <= names
-
-
-EACH_EPOCH = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
 
 
 @pytest.mark.parametrize("ours", [False, True])
@@ -380,7 +357,7 @@ def test_f10_default_phases_train_the_encoder_before_patience_ends(make_trainer)
     )
     trainer.compute_metrics = lambda prediction: {"score": -trainer.state.epoch}  # worse each time
     trainer.train()
-    phases = [record["phase"] for record in trainer.state.log_history if "loss" in record]
+    phases = [record["phase"] for record in records(trainer)]
     assert phases == ["compress", "compress", "learn", "learn"] * 2
 
 
@@ -420,16 +397,14 @@ def test_f09_losses_of_two_kinds_are_said_to_be_so(make_trainer, make_model, cap
 def test_f09_cross_entropy_chooses_the_lowest(make_trainer):
     trainer = make_trainer(**EACH_EPOCH, metric_for_best_model="cross_entropy", num_train_epochs=3)
     trainer.train()
-    values = [record["eval_cross_entropy"] for record in trainer.state.log_history if "eval_loss" in record]
+    values = [record["eval_cross_entropy"] for record in records(trainer, "eval_loss")]
     assert trainer.state.best_metric == min(values) and trainer.args.greater_is_better is False
 
 
 def test_c33_checkpoints_are_limited_and_loadable(make_trainer, tmp_path):
     trainer = make_trainer(
         num_train_epochs=2,
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        load_best_model_at_end=True,
+        **EACH_EPOCH,
         metric_for_best_model="accuracy",
         save_total_limit=1,
     )
@@ -512,25 +487,20 @@ def test_c11_ignored_labels_are_allowed(make_trainer, make_dataset):
     assert metrics["eval_samples"] == 8 and "eval_cross_entropy" not in metrics  # it was not measured
 
 
-def test_c15_a_loss_that_is_not_finite_names_step_phase_and_component(make_trainer):
-    class Poison(TrainerCallback):
-        def on_step_begin(self, args, state, control, model=None, **kwargs):
-            if state.global_step == 5:
-                with torch.no_grad():
-                    model.bottleneck.mean[2].bias.fill_(float("nan"))
+class Poison(TrainerCallback):
+    def on_step_begin(self, args, state, control, model=None, **kwargs):
+        if state.global_step == 5:
+            with torch.no_grad():
+                model.bottleneck.mean[2].bias.fill_(float("nan"))
 
+
+def test_c15_a_loss_that_is_not_finite_names_step_phase_and_component(make_trainer):
     with pytest.raises(FloatingPointError, match=r"step 6 in phase 'compress': .*compression"):
         make_trainer(callbacks=[Poison()]).train()
 
 
 def test_f43_divergence_is_found_before_anything_is_saved_or_logged(make_trainer, make_model, tmp_path):
     """The answer is read with the next record, at the latest at the end of the epoch, and names the step and the phase."""
-
-    class Poison(TrainerCallback):
-        def on_step_begin(self, args, state, control, model=None, **kwargs):
-            if state.global_step == 5:
-                with torch.no_grad():
-                    model.bottleneck.mean[2].bias.fill_(float("nan"))
 
     for settings in (
         {"logging_steps": 100, "save_strategy": "steps", "save_steps": 7},
@@ -598,10 +568,10 @@ def test_c14_beta_zero_leaves_cross_entropy_and_a_large_beta_compresses(make_tra
     for beta in (0.0, 100.0):
         trainer = make_trainer(model=make_model("vat", beta=beta), num_train_epochs=5, start_epochs=5)
         trainer.train()
-        records = [record for record in trainer.state.log_history if "loss" in record]
-        finals[beta] = records[-1]["compression"]
+        steps = records(trainer)
+        finals[beta] = steps[-1]["compression"]
         if beta == 0:
-            assert all(r["loss"] == pytest.approx(r["cross_entropy"], abs=1e-6) for r in records)
+            assert all(r["loss"] == pytest.approx(r["cross_entropy"], abs=1e-6) for r in steps)
     assert finals[100.0] < finals[0.0] / 2
 
 
@@ -639,9 +609,9 @@ def test_f14_a_beta_that_moves_is_compiled_once(make_trainer, moved):
     trainer.data_collator = DataCollatorWithPadding(trainer.processing_class, padding="max_length", max_length=12)
     trainer.train()
     assert graphs[0] > 0 and graphs == graphs[:1] * 5
-    records = [record for record in trainer.state.log_history if "loss" in record]
-    assert len({record[moved] for record in records}) == 5
-    for record in records:  # with the β of its epoch, and not of the one that was compiled
+    steps = records(trainer)
+    assert len({record[moved] for record in steps}) == 5
+    for record in steps:  # with the β of its epoch, and not of the one that was compiled
         total = record["cross_entropy"] + record["beta"] * record["compression"]
         total += record["mask_beta"] * record["mask_compression"]
         assert record["loss"] == pytest.approx(total, abs=1e-5)
@@ -649,91 +619,32 @@ def test_f14_a_beta_that_moves_is_compiled_once(make_trainer, moved):
 
 # Several processes
 
-TWO_PROCESSES = """
-import json, os, sys
-os.environ["HF_HUB_OFFLINE"] = "1"
-sys.path.insert(0, sys.argv[1])
-import conftest, torch
-from transformers import DataCollatorWithPadding, set_seed, TrainerCallback, EarlyStoppingCallback
-from hf_vat import BertForVATClassification
-from hf_vat.metrics import load
-from hf_vat.training import VATTrainer, VATTrainingArguments
-from hf_vat.cli import run
-
-def main():
-    tokenizer = conftest.tokenizer._get_wrapped_function()()
-    make = conftest.make_dataset._get_wrapped_function()(tokenizer)
-    set_seed(0)
-    model = BertForVATClassification(conftest.tiny_config(initializer_range=0.2))
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    args = VATTrainingArguments(
-        sys.argv[2], num_train_epochs=6 if sys.argv[3] == "stop" else 4, start="finetune", start_epochs=1,
-        compress_epochs=1 if sys.argv[3] == "stop" else 2, learn_epochs=1 if sys.argv[3] == "stop" else 2,
-        use_cpu=True, report_to="none",
-        per_device_train_batch_size=8 // processes, learning_rate=1e-3, compressor_learning_rate=1e-2,
-        disable_tqdm=True, logging_steps=1, eval_strategy="epoch", save_strategy="epoch", optim="sgd",
-        load_best_model_at_end=True, metric_for_best_model="prob_drop@1", max_grad_norm=0,
-        predict_from="learner",
-    )
-    aopc = load("aopc")
-    calls = []
-    def metric(prediction):
-        calls.append(1)
-        probabilities = torch.tensor(prediction.predictions).softmax(-1).double().tolist()
-        result = aopc.compute(predictions=probabilities, perturbed=[[row[::-1]] for row in probabilities],
-                              references=prediction.label_ids.tolist(), definition="prob_drop")
-        # worse each time, so that patience 1 stops after the second round, at the end of epoch 5 (F10)
-        return {"prob_drop@1": result["prob_drop@1"] - len(calls)}
-    sums = []
-    class Compare(TrainerCallback):
-        def on_epoch_end(self, args, state, control, model=None, **kwargs):
-            sums.append([p.detach().double().sum().item() for p in model.parameters()])
-    callbacks = [Compare()] + ([EarlyStoppingCallback(1)] if sys.argv[3] == "stop" else [])
-    trainer = VATTrainer(model, args, train_dataset=make(32), eval_dataset=make(10, seed=1),
-                         data_collator=DataCollatorWithPadding(tokenizer), processing_class=tokenizer,
-                         compute_metrics=metric, callbacks=callbacks)
-    # noise of the compressor differs between ranks and batch splits: take the mean instead
-    torch.randn_like = torch.zeros_like
-    trainer.train()
-    rank = trainer.args.process_index
-    record = {"world_size": trainer.args.world_size, "step": trainer.state.global_step, "sums": sums,
-              "log": [r for r in trainer.state.log_history if "loss" in r]}
-    with open(f"{sys.argv[2]}.{processes}.{rank}.json", "w") as file:
-        json.dump(record, file)
-
-run(main)
-"""
+PHASES = {
+    "start": "finetune", "start_epochs": 1, "learning_rate": 1e-3, "compressor_learning_rate": 1e-2,
+    "save_strategy": "epoch", "load_best_model_at_end": True, "metric_for_best_model": "prob_drop@1",
+    "predict_from": "learner",
+}  # fmt: skip
 
 
-def launch(tmp_path, processes: int, mode: str, name: str) -> list[dict]:
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES, encoding="utf-8")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command = (launcher if processes == 2 else [sys.executable]) + [
-        str(script),
-        str(Path(__file__).resolve().parents[1]),
-        str(tmp_path / name),
-        mode,
-    ]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    return [json.loads((tmp_path / f"{name}.{processes}.{rank}.json").read_text()) for rank in range(processes)]
+def train_in(processes: int, output: Path, patience: int | None = None, **settings) -> list[dict]:
+    return launch(runs.__file__, processes, output, "null", json.dumps(PHASES | settings), json.dumps(patience))
 
 
 def test_c18_c87_c88_two_processes_agree_with_one(tmp_path):
-    two, [one] = launch(tmp_path, 2, "go", "two"), launch(tmp_path, 1, "go", "one")
+    settings = {"num_train_epochs": 4, "compress_epochs": 2, "learn_epochs": 2}
+    two, [one] = train_in(2, tmp_path / "two", **settings), train_in(1, tmp_path / "one", **settings)
     assert [record["world_size"] for record in two] == [2, 2]
     assert two[0]["sums"] == two[1]["sums"]  # after each phase, bitwise
     for epoch, (ours, theirs) in enumerate(zip(two[0]["sums"], one["sums"], strict=True)):
         assert ours == pytest.approx(theirs, abs=1e-4), f"epoch {epoch}"
-    for ours, theirs in zip(two[0]["log"], one["log"], strict=True):
+    logs = [[record for record in process["log"] if "loss" in record] for process in (two[0], one)]
+    for ours, theirs in zip(*logs, strict=True):
         assert ours["cross_entropy"] == pytest.approx(theirs["cross_entropy"], abs=1e-5)
         assert ours["phase"] == theirs["phase"]
 
 
 def test_c43_c90_early_stopping_on_a_package_metric_ends_on_all_ranks(tmp_path):
-    two = launch(tmp_path, 2, "stop", "two")
+    two = train_in(2, tmp_path / "two", patience=1, num_train_epochs=6, compress_epochs=1, learn_epochs=1)
     assert [record["step"] for record in two] == [20, 20]
 
 
@@ -893,10 +804,10 @@ def test_f05_model_init_has_all_settings(make_trainer, make_model):
     first = made.model
     made.train()
     assert made.model is not first
-    losses = [[r["loss"] for r in trainer.state.log_history if "loss" in r] for trainer in (given, made)]
+    losses = [[r["loss"] for r in records(trainer)] for trainer in (given, made)]
     smoothed = make_trainer(folder="plain", num_train_epochs=2)
     smoothed.train()
-    plain = [r["loss"] for r in smoothed.state.log_history if "loss" in r]
+    plain = [r["loss"] for r in records(smoothed)]
     assert losses[0] == losses[1] != plain
 
 
