@@ -2,10 +2,15 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from transformers import TrainingArguments
 
 from hf_vat.errors import InputError
+
+
+def _setting(default: Any, help: str, **metadata) -> Any:
+    return field(default=default, metadata={"help": help, **metadata})
 
 
 @dataclass
@@ -65,66 +70,41 @@ class VATTrainingArguments(TrainingArguments):
     on, since phases leave parameters unused.
     """
 
-    num_train_epochs: float = field(default=6.0, metadata={"help": "Epochs of all phases together."})
-    start: str = field(
-        default="finetune",
-        metadata={
-            "help": "First phase: the learner alone, or learner and compressor together.",
-            "choices": ["finetune", "joint"],
-        },
+    num_train_epochs: float = _setting(6.0, "Epochs of all phases together.")
+    start: str = _setting(
+        "finetune", "First phase: the learner alone, or learner and compressor together.", choices=["finetune", "joint"]
     )
-    start_epochs: int = field(default=0, metadata={"help": "Epochs of the first phase."})
-    compress_epochs: int = field(default=2, metadata={"help": "Epochs of a compressor phase."})
-    learn_epochs: int = field(default=4, metadata={"help": "Epochs of a learner phase."})
-    compressor_learning_rate: float = field(
-        default=1e-3, metadata={"help": "Peak learning rate of attention, compressor and heads."}
+    start_epochs: int = _setting(0, "Epochs of the first phase.")
+    compress_epochs: int = _setting(2, "Epochs of a compressor phase.")
+    learn_epochs: int = _setting(4, "Epochs of a learner phase.")
+    compressor_learning_rate: float = _setting(1e-3, "Peak learning rate of attention, compressor and heads.")
+    predict_from: str = _setting(
+        "auto",
+        "Head to predict with: the one trained last, or always the same.",
+        choices=["auto", "learner", "compressor"],
     )
-    predict_from: str = field(
-        default="auto",
-        metadata={
-            "help": "Head to predict with: the one trained last, or always the same.",
-            "choices": ["auto", "learner", "compressor"],
-        },
+    attention_probe_size: int = _setting(32, "Training texts on which the movement of the attention is measured.")
+    mask_beta_start: float | None = _setting(
+        None, "Weight of a word mask's term in the first epoch; it moves linearly to the end's."
     )
-    attention_probe_size: int = field(
-        default=32, metadata={"help": "Training texts on which the movement of the attention is measured."}
+    mask_beta_end: float | None = _setting(None, "Weight of a word mask's term in the last epoch.")
+    mask_beta_step_epochs: int | None = _setting(
+        None,
+        "Move the weight by a tenth of the way after so many epochs. VMASK's code: from 1 towards 0.01, after each "
+        "tenth of its epochs, so that it ends at 0.109.",
     )
-    mask_beta_start: float | None = field(
-        default=None,
-        metadata={"help": "Weight of a word mask's term in the first epoch; it moves linearly to the end's."},
+    early_stopping_patience: int | None = _setting(
+        None, "Stop after so many evaluations, or rounds of phases, that are no better than those before."
     )
-    mask_beta_end: float | None = field(
-        default=None, metadata={"help": "Weight of a word mask's term in the last epoch."}
+    early_stopping_threshold: float = _setting(0.0, "By how much an evaluation must be better to be so.")
+    class_weights: None | str | list[float] = _setting(  # noqa: RUF009, RUF036 - in this order HfArgumentParser reads words
+        None, "Weight of each class in the loss: 'balanced' by frequency, or one number per class.", nargs="+"
     )
-    mask_beta_step_epochs: int | None = field(
-        default=None,
-        metadata={
-            "help": "Move the weight by a tenth of the way after so many epochs. VMASK's code: from 1 towards 0.01, after each "
-            "tenth of its epochs, so that it ends at 0.109."
-        },
+    warmup_steps: float = _setting(
+        0.1, "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."
     )
-    early_stopping_patience: int | None = field(
-        default=None,
-        metadata={"help": "Stop after so many evaluations, or rounds of phases, that are no better than those before."},
-    )
-    early_stopping_threshold: float = field(
-        default=0.0, metadata={"help": "By how much an evaluation must be better to be so."}
-    )
-    class_weights: None | str | list[float] = field(  # noqa: RUF036 - in this order HfArgumentParser reads words
-        default=None,
-        metadata={
-            "help": "Weight of each class in the loss: 'balanced' by frequency, or one number per class.",
-            "nargs": "+",
-        },
-    )
-    warmup_steps: float = field(
-        default=0.1,
-        metadata={"help": "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."},
-    )
-    logging_nan_inf_filter: bool = field(default=False, metadata={"help": "Keep off: a loss that is not finite stops."})
-    ddp_find_unused_parameters: bool | None = field(
-        default=True, metadata={"help": "Keep on: phases leave parameters unused."}
-    )
+    logging_nan_inf_filter: bool = _setting(False, "Keep off: a loss that is not finite stops.")
+    ddp_find_unused_parameters: bool | None = _setting(True, "Keep on: phases leave parameters unused.")
 
     def __post_init__(self):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):

@@ -25,8 +25,7 @@ class PhaseCallback(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args, state, control, **kwargs):
-        self.trainer.begin_records()
-        self.trainer.begin_selection()
+        self.trainer.begin_training()
 
     def on_epoch_begin(self, args, state, control, **kwargs):
         self.trainer.enter_epoch(int(state.epoch + 1e-6))

@@ -23,7 +23,6 @@ class DivergenceWatch:
         self._steps: list[tuple[int, str, list[str], torch.Tensor]] = []
 
     def clear(self) -> None:
-        """Forget steps of a training that broke off, such as that of a batch size for which there was no memory."""
         self._steps.clear()
 
     def see(self, step: int, phase: str, loss: torch.Tensor, outputs) -> None:

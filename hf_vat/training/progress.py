@@ -26,7 +26,8 @@ def show_epochs(trainer) -> None:
     """Let a [`VATTrainer`] print a line for each epoch instead of its records; see [`EpochLines`]."""
     for shown in (PrinterCallback, DEFAULT_PROGRESS_CALLBACK):
         trainer.remove_callback(shown)
-    trainer.add_callback(EpochLines(trainer))
+    if trainer.is_world_process_zero():
+        trainer.add_callback(EpochLines(trainer))
 
 
 class EpochLines(TrainerCallback):
@@ -45,8 +46,6 @@ class EpochLines(TrainerCallback):
         self.accuracy: float | None = None
 
     def on_train_begin(self, args, state, control, **kwargs):
-        if not state.is_world_process_zero:
-            return
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         self._log(args).write_text("".join(map(_line, state.log_history)), encoding="utf-8")
         self.epoch, self.logged, self.seconds = None, state.global_step, defaultdict(list)
@@ -65,15 +64,11 @@ class EpochLines(TrainerCallback):
             )
 
     def on_epoch_begin(self, args, state, control, **kwargs):
-        if not state.is_world_process_zero:
-            return
         self._tell(state)  # only now the epoch before has been evaluated
         self.epoch, self.began = int(state.epoch + 1e-6), time.perf_counter()
         self.losses, self.accuracy = [], None
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        if not state.is_world_process_zero:
-            return
         with open(self._log(args), "a", encoding="utf-8") as file:
             file.write(_line(state.log_history[-1]))
         if "loss" in logs:
@@ -89,8 +84,6 @@ class EpochLines(TrainerCallback):
             self.bar.update(state.global_step - self.bar.n)
 
     def on_train_end(self, args, state, control, **kwargs):
-        if not state.is_world_process_zero:
-            return
         self._tell(state)
         if self.bar is not None:
             self.bar.close()

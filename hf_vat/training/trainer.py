@@ -243,7 +243,9 @@ class VATTrainer(PushingTrainer):
         self._check_model()
         self._take_settings()
         self._probe_reference = None
-        self._betas_at_start = self._constant_betas()
+        self._betas_at_start = self._betas()  # a callback may move them, and a run is known by those it began with
+        if self.mask_beta_schedule is not None:
+            del self._betas_at_start["mask_beta"]
         if self._resumed_from is not None:
             self._restore(self._resumed_from)
 
@@ -266,6 +268,16 @@ class VATTrainer(PushingTrainer):
         return default_compute_objective({k: v for k, v in metrics.items() if k not in self._own_metrics})
 
     # Phases
+
+    def begin_training(self) -> None:
+        """Forget what a training measured that broke off, such as that of a batch size for which there was no memory; count
+        rounds from here on."""
+        self._trained.clear()
+        self._divergence.clear()
+        self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
+        selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
+        if selects and self.schedule.alternates:
+            warn_of_two_losses(self.args, self.model.config)
 
     def enter_epoch(self, epoch: int) -> None:
         """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
@@ -382,10 +394,6 @@ class VATTrainer(PushingTrainer):
 
     # Records
 
-    def begin_records(self) -> None:
-        self._trained.clear()
-        self._divergence.clear()
-
     def refuse_divergence(self) -> None:
         """Raise the error if the loss of a step since the last call was not finite."""
         self._divergence.refuse(self.args)
@@ -430,13 +438,6 @@ class VATTrainer(PushingTrainer):
 
     # Selection of the best model
 
-    def begin_selection(self) -> None:
-        """Count rounds from here on, and say so if the best model is chosen by losses of two kinds."""
-        self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
-        selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
-        if selects and self.schedule.alternates:
-            warn_of_two_losses(self.args, self.model.config)
-
     def _evaluate(self, trial, ignore_keys_for_eval, skip_scheduler=False):
         """As in the base class, but with phases the patience of an `EarlyStoppingCallback` counts rounds."""
         if not self.schedule.alternates:
@@ -448,13 +449,6 @@ class VATTrainer(PushingTrainer):
         return metrics
 
     # Checkpoints
-
-    def _constant_betas(self) -> dict:
-        """The weights of the loss's terms that no schedule moves. A callback may, and a run is known by those it began with."""
-        betas = {"beta": self.model.config.beta} if self.schedule.alternates else {}
-        if has_mask_term(self.model.config) and self.mask_beta_schedule is None:
-            betas["mask_beta"] = self.model.config.mask_beta
-        return betas
 
     def _settings(self) -> dict:
         """What must agree between a checkpoint and the run that resumes it."""

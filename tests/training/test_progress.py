@@ -26,9 +26,8 @@ def training(clock, tmp_path):
         lines = EpochLines(SimpleNamespace(schedule=schedule))
         args = SimpleNamespace(output_dir=str(tmp_path), disable_tqdm=True)
         state = SimpleNamespace(
-            is_world_process_zero=True, log_history=[], global_step=0, max_steps=100, epoch=0.0,
-            num_train_epochs=number or len(epochs),
-        )  # fmt: skip
+            log_history=[], global_step=0, max_steps=100, epoch=0.0, num_train_epochs=number or len(epochs)
+        )
 
         def log(record: dict) -> None:
             state.log_history.append({**record, "step": state.global_step})
