@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, DataCollatorWithPadding, TrainerCallback, set_seed
+from transformers import BertConfig, BertModel, DataCollatorWithPadding, set_seed
 
 from hf_vat.data import DataArguments
 from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments
@@ -31,8 +31,9 @@ def make_trainer(make_model, make_dataset, tokenizer, plain_accuracy, tmp_path):
     """Four epochs of four steps, with a model or with that which `make_model` makes of the arguments in front."""
 
     def make(
-        *which, size=32, rows=None, model=None, eval_dataset=None, callbacks=None, folder="run", seed=0, **settings
-    ):
+        *which, size=32, rows=None, model=None, eval_dataset=None, compute_metrics=plain_accuracy, callbacks=None,
+        folder="run", seed=0, **settings,
+    ):  # fmt: skip
         settings = {
             "num_train_epochs": 4,
             "start_epochs": 1,
@@ -54,26 +55,23 @@ def make_trainer(make_model, make_dataset, tokenizer, plain_accuracy, tmp_path):
             eval_dataset=make_dataset(10, seed=1) if eval_dataset is None else eval_dataset,
             data_collator=DataCollatorWithPadding(tokenizer),
             processing_class=tokenizer,
-            compute_metrics=plain_accuracy,
+            compute_metrics=compute_metrics,
             callbacks=callbacks,
         )
 
     return make
 
 
-class _StopAt(TrainerCallback):
-    def __init__(self, step):
-        self.step = step
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            control.should_save = control.should_training_stop = True
-
-
 @pytest.fixture
-def stop_at():
-    """A callback that saves and stops at a step."""
-    return _StopAt
+def train(make_trainer):
+    """A trainer of `make_trainer` that has trained."""
+
+    def train(*which, **settings):
+        trainer = make_trainer(*which, **settings)
+        trainer.train()
+        return trainer
+
+    return train
 
 
 # Whole runs

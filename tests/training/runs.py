@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,39 @@ def assert_same_weights(one, other) -> None:
     assert expected.keys() == found.keys()
     for name, tensor in expected.items():
         assert torch.equal(found[name], tensor), name
+
+
+class StopAt(TrainerCallback):
+    """Saves and stops at a step."""
+
+    def __init__(self, step: int = 2):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = control.should_training_stop = True
+
+
+class PressCtrlC(TrainerCallback):
+    """Before the step that comes after so many."""
+
+    def __init__(self, steps: int):
+        self.steps = steps
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == self.steps:
+            signal.raise_signal(signal.SIGINT)
+
+
+class Poison(TrainerCallback):
+    """Makes a parameter NaN before the sixth step."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def on_step_begin(self, args, state, control, model=None, **kwargs):
+        if state.global_step == 5:
+            model.get_parameter(self.name).data.fill_(float("nan"))
 
 
 def broken_and_unbroken(make, stop) -> tuple:

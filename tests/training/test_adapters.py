@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from runs import assert_same_weights, broken_and_unbroken
+from runs import StopAt, assert_same_weights, broken_and_unbroken
 from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig, DistilBertConfig, TrainerCallback
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderForVATClassification, EncoderVATConfig
@@ -94,15 +94,12 @@ def test_f07_phases_train_their_part_of_the_adapter(make_trainer, make_adapted):
     assert any(".lora_" in name for name in moved["learn"])
 
 
-def test_f07_an_adapter_is_saved_loaded_explained_and_merged(
-    make_trainer, make_model, make_adapted, tokenizer, tmp_path
-):
+def test_f07_an_adapter_is_saved_loaded_explained_and_merged(train, make_model, make_adapted, tokenizer, tmp_path):
     texts = ["good film", "a very dull and boring film"]
-    trainer = make_trainer(
+    trainer = train(
         model=make_adapted(), start_epochs=0, num_train_epochs=1, save_strategy="epoch", eval_strategy="epoch",
         load_best_model_at_end=True, metric_for_best_model="accuracy",
     )  # fmt: skip
-    trainer.train()
     trainer.save_model(str(tmp_path / "adapter"))
     files = {path.name for path in (tmp_path / "adapter").iterdir()}
     assert {"adapter_model.safetensors", "adapter_config.json", "config.json"} <= files
@@ -124,11 +121,11 @@ def test_f07_an_adapter_is_saved_loaded_explained_and_merged(
         assert ours.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
 
 
-def test_f07_an_adapter_resumes(make_trainer, make_adapted, stop_at):
+def test_f07_an_adapter_resumes(make_trainer, make_adapted):
     def make(**settings):
         return make_trainer(model=make_adapted(), num_train_epochs=3, **settings)
 
-    resumed, unbroken = broken_and_unbroken(make, stop_at(6))
+    resumed, unbroken = broken_and_unbroken(make, StopAt(6))
     assert_same_weights(unbroken.model, resumed.model)
 
 

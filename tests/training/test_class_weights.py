@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import assert_same_weights
+from runs import StopAt, assert_same_weights
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 from transformers.trainer_pt_utils import LabelSmoother
 
@@ -138,11 +138,11 @@ def test_f08_what_cannot_be_weights_is_refused(make_trainer, make_dataset, tmp_p
         )
 
 
-def test_f08_resuming_needs_the_same_weights(make_trainer, stop_at):
-    make_trainer(class_weights=WEIGHTS, callbacks=[stop_at(2)]).train()
+def test_f08_resuming_needs_the_same_weights(make_trainer):
+    make_trainer(class_weights=WEIGHTS, callbacks=[StopAt(2)]).train()
     with pytest.raises(InputError, match=r"class_weights was \[1.0, 2.5\] and is None"):
         make_trainer().train(resume_from_checkpoint=True)
-    make_trainer(folder="without", callbacks=[stop_at(2)]).train()
+    make_trainer(folder="without", callbacks=[StopAt(2)]).train()
     with pytest.raises(InputError, match=r"class_weights was None and is \[1.0, 1.0\]"):
         make_trainer(folder="without", class_weights="balanced").train(resume_from_checkpoint=True)
 

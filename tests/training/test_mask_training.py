@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import runs
 import torch
-from runs import EACH_EPOCH, SMALL, assert_same_weights, broken_and_unbroken, launch, records
+from runs import EACH_EPOCH, SMALL, Poison, StopAt, assert_same_weights, broken_and_unbroken, launch, records
 from transformers import TrainerCallback, set_seed
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderVMaskConfig, EncoderWithVMask, WordEncoderConfig, explain
@@ -46,15 +46,14 @@ def set_scores(model, logit: float) -> None:
 @pytest.mark.parametrize(
     ("mask", "settings"), [("vmask", {}), ("iba", {}), ("vmask", VAT)], ids=["vmask", "iba", "vat"]
 )
-def test_c31_the_parts_add_up_to_the_loss_in_every_epoch(make_trainer, make_model, mask, settings):
-    trainer = make_trainer(
+def test_c31_the_parts_add_up_to_the_loss_in_every_epoch(train, make_model, mask, settings):
+    trainer = train(
         model=make_model(mask, **settings),
         gradient_accumulation_steps=2,
         logging_steps=3,
         eval_strategy="epoch",
         **DOWN,
     )
-    trainer.train()
     found = [(record, "") for record in records(trainer)]
     found += [(record, "eval_") for record in records(trainer, "eval_loss")]
     assert len(found) >= 8
@@ -72,15 +71,21 @@ def test_c31_the_parts_add_up_to_the_loss_in_every_epoch(make_trainer, make_mode
     assert trainer.model.config.mask_beta == 0.2
 
 
+def masks_by_text(trainer) -> list[float]:
+    """Of all words that are evaluated, text by text."""
+    model, masks = trainer.model.eval(), []
+    for row in trainer.eval_dataset:
+        with torch.no_grad():
+            masks += model(input_ids=torch.tensor([row["input_ids"]])).token_mask[0, 1:-1].tolist()
+    return masks
+
+
 def test_the_mean_is_over_the_content_tokens(make_trainer, make_model, make_dataset):
     """Worked out text by text, without padding; texts count by their length."""
     trainer = make_trainer(per_device_eval_batch_size=4)
     with torch.no_grad():
         trainer.model.word_mask.scorer.weight.mul_(20)
-    masks = []
-    for row in trainer.eval_dataset:
-        with torch.no_grad():
-            masks += trainer.model.eval()(input_ids=torch.tensor([row["input_ids"]])).token_mask[0, 1:-1].tolist()
+    masks = masks_by_text(trainer)
     metrics = trainer.evaluate()
     assert min(masks) < 0.4 and max(masks) > 0.6
     assert metrics["eval_mask_mean"] == pytest.approx(np.mean(masks), abs=1e-6)
@@ -92,10 +97,7 @@ def test_a_mask_of_exactly_0_counts_as_a_content_token(make_trainer, make_model,
     trainer = make_trainer(model=make_model(), num_train_epochs=1, per_device_eval_batch_size=4)
     with torch.no_grad():  # words are kept whole or, so far away that nothing is left in float32, not at all
         trainer.model.word_mask.scorer.weight.mul_(1e4)
-    masks = []
-    for row in trainer.eval_dataset:
-        with torch.no_grad():
-            masks += trainer.model.eval()(input_ids=torch.tensor([row["input_ids"]])).token_mask[0, 1:-1].tolist()
+    masks = masks_by_text(trainer)
     share = np.mean(masks)
     assert set(masks) == {0.0, 1.0} and 0.1 < share < 0.9
     metrics = trainer.evaluate()
@@ -104,9 +106,8 @@ def test_a_mask_of_exactly_0_counts_as_a_content_token(make_trainer, make_model,
 
 
 @pytest.mark.parametrize("mask", ["l2x", "none"])
-def test_what_a_model_lacks_is_not_logged(make_trainer, mask):
-    trainer = make_trainer(mask, num_train_epochs=1, eval_strategy="epoch")
-    trainer.train()
+def test_what_a_model_lacks_is_not_logged(train, mask):
+    trainer = train(mask, num_train_epochs=1, eval_strategy="epoch")
     names = {name.removeprefix("eval_") for record in trainer.state.log_history for name in record}
     assert names & {"mask_compression", "mask_beta", "mask_mean", "mask_open"} == (
         {"mask_mean", "mask_open"} if mask == "l2x" else set()
@@ -114,53 +115,42 @@ def test_what_a_model_lacks_is_not_logged(make_trainer, mask):
 
 
 def test_c15_a_loss_that_is_not_finite_names_the_mask(make_trainer):
-    class Poison(TrainerCallback):
-        def on_step_begin(self, args, state, control, model=None, **kwargs):
-            if state.global_step == 5:
-                with torch.no_grad():
-                    model.word_mask.scorer.bias.fill_(float("nan"))
-
+    poison = Poison("word_mask.scorer.bias")
     with pytest.raises(FloatingPointError, match=r"step 6 in phase 'finetune': .*mask_compression, token_mask"):
-        make_trainer(callbacks=[Poison()]).train()
+        make_trainer(callbacks=[poison]).train()
 
 
 # Weight of the term
 
 
-def test_without_a_schedule_the_weight_is_the_callers(make_trainer, make_model):
+def test_without_a_schedule_the_weight_is_the_callers(train, make_model):
     class Switch(TrainerCallback):
         def on_epoch_begin(self, args, state, control, model=None, **kwargs):
             model.config.mask_beta = 0.5 if state.epoch < 2 else 3.0
 
-    constant = make_trainer(model=make_model(mask_beta=0.7))
-    constant.train()
+    constant = train(model=make_model(mask_beta=0.7))
     assert {record["mask_beta"] for record in records(constant)} == {0.7}
-    switched = make_trainer(callbacks=[Switch()])
-    switched.train()
+    switched = train(callbacks=[Switch()])
     assert [r["mask_beta"] for r in records(switched)] == [0.5] * 8 + [3.0] * 8
 
 
-def test_a_second_train_and_a_second_trainer_begin_with_the_first_weight(make_trainer):
-    first = make_trainer(num_train_epochs=2, **DOWN)
+def test_a_second_train_and_a_second_trainer_begin_with_the_first_weight(train):
+    first = train(num_train_epochs=2, **DOWN)
     first.train()
-    first.train()
-    second = make_trainer(model=first.model, num_train_epochs=2, **DOWN)
-    second.train()
+    second = train(model=first.model, num_train_epochs=2, **DOWN)
     for trainer in (first, second):
         betas = [record["mask_beta"] for record in records(trainer)]
         assert betas == pytest.approx([0.8] * 4 + [0.2] * 4)
 
 
-def test_the_schedule_goes_by_steps_where_these_limit_training(make_trainer):
-    trainer = make_trainer(max_steps=10, num_train_epochs=99, **DOWN)  # two epochs and a half
-    trainer.train()
+def test_the_schedule_goes_by_steps_where_these_limit_training(train):
+    trainer = train(max_steps=10, num_train_epochs=99, **DOWN)  # two epochs and a half
     betas = {record["step"]: record["mask_beta"] for record in records(trainer)}
     assert [betas[step] for step in (4, 5, 8, 9, 10)] == pytest.approx([0.8, 0.5, 0.5, 0.2, 0.2])
 
 
-def test_the_weight_goes_down_in_steps_as_in_the_published_code(make_trainer):
-    trainer = make_trainer(mask_beta_start=1.0, mask_beta_end=0.01, mask_beta_step_epochs=2)
-    trainer.train()
+def test_the_weight_goes_down_in_steps_as_in_the_published_code(train):
+    trainer = train(mask_beta_start=1.0, mask_beta_end=0.01, mask_beta_step_epochs=2)
     betas = [record["mask_beta"] for record in records(trainer)]
     assert betas == pytest.approx([1.0] * 8 + [0.901] * 8)
 
@@ -290,8 +280,8 @@ def test_l2_shrinks_the_weights_and_leaves_the_embeddings(make_trainer):
 
 
 @pytest.mark.parametrize(("mask", "step"), [("vmask", 4), ("iba", 10)])  # at an end of an epoch, and within one
-def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step, stop_at):
-    resumed, unbroken = broken_and_unbroken(lambda **settings: make_trainer(mask, **settings, **DOWN), stop_at(step))
+def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask, step):
+    resumed, unbroken = broken_and_unbroken(lambda **settings: make_trainer(mask, **settings, **DOWN), StopAt(step))
     assert_same_weights(resumed.model, unbroken.model)  # parameters, frozen embeddings and the estimates of IBA
     found = resumed.model.state_dict()
     untrained = make_model(mask)
@@ -305,8 +295,8 @@ def test_c23_resume_is_bit_equal_with_a_schedule(make_trainer, make_model, mask,
     assert logs[0] == logs[1]
 
 
-def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_model, stop_at):
-    make_trainer(callbacks=[stop_at(2)], **DOWN).train()
+def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_model):
+    make_trainer(callbacks=[StopAt(2)], **DOWN).train()
     for settings, message in (
         ({"model": make_model(mask_sample="hard_st"), **DOWN}, "mask_sample was 'soft' and is 'hard_st'"),
         ({"model": make_model(freeze_embeddings=False), **DOWN}, "freeze_embeddings was True and is False"),
@@ -319,11 +309,11 @@ def test_c23_resume_with_another_mask_or_schedule_says_which(make_trainer, make_
             make_trainer(**settings).train(resume_from_checkpoint=True)
 
 
-def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_model, stop_at):
+def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_model):
     def trained(**settings):
         return make_trainer(model=make_model(beta=0.3, mask_beta=0.5, **VAT), **settings)
 
-    trained(callbacks=[stop_at(2)]).train()
+    trained(callbacks=[StopAt(2)]).train()
     for settings, message in (
         ({"beta": 0.3, "mask_beta": 0.7}, r"cannot be resumed .*: mask_beta was 0\.5 and is 0\.7\. Use"),
         ({"beta": 0.2, "mask_beta": 0.5}, r"cannot be resumed .*: beta was 0\.3 and is 0\.2\. Use"),
@@ -336,24 +326,23 @@ def test_c23_resume_with_another_constant_weight_says_which(make_trainer, make_m
     assert resumed.state.global_step == 16
 
 
-def test_resume_goes_by_the_weight_that_training_began_with(make_trainer, stop_at):
+def test_resume_goes_by_the_weight_that_training_began_with(make_trainer):
     """A callback of the user's may move it."""
 
     class Switch(TrainerCallback):
         def on_epoch_begin(self, args, state, control, model=None, **kwargs):
             model.config.mask_beta = 2.0 + int(state.epoch + 1e-6)
 
-    make_trainer(callbacks=[Switch(), stop_at(10)]).train()
+    make_trainer(callbacks=[Switch(), StopAt(10)]).train()
     resumed = make_trainer(callbacks=[Switch()])
     resumed.train(resume_from_checkpoint=True)
     assert [record["mask_beta"] for record in records(resumed)][-8:] == [4.0] * 4 + [5.0] * 4
 
 
-def test_the_saved_weight_is_the_one_that_was_used(make_trainer):
+def test_the_saved_weight_is_the_one_that_was_used(train):
     scores = iter([0.1, 0.9, 0.5, 0.2])  # the second epoch is best
-    trainer = make_trainer(metric_for_best_model="score", **EACH_EPOCH, **DOWN)
-    trainer.compute_metrics = lambda prediction: {"score": next(scores)}
-    trainer.train()
+    rigged = {"compute_metrics": lambda prediction: {"score": next(scores)}, "metric_for_best_model": "score"}
+    trainer = train(**EACH_EPOCH, **rigged, **DOWN)
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-8")
     assert trainer.model.config.mask_beta == pytest.approx(0.6)
     for step, beta in ((4, 0.8), (8, 0.6), (12, 0.4), (16, 0.2)):

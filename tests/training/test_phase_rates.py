@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import StopAt
 from transformers import SchedulerType, TrainerCallback, TrainingArguments, get_scheduler
 
 from hf_vat.training.schedule import phase_factor
@@ -90,9 +91,8 @@ def test_f11_the_factor_of_a_phase_is_that_of_a_run_of_its_length(tmp_path_facto
 
 
 @pytest.mark.parametrize("kind", sorted(OVER_ALL_PHASES))
-def test_a_scheduler_that_follows_a_metric_goes_over_all_phases(make_trainer, kind):
-    trainer = make_trainer(lr_scheduler_type=kind, eval_strategy="epoch", metric_for_best_model="loss")
-    trainer.train()
+def test_a_scheduler_that_follows_a_metric_goes_over_all_phases(train, kind):
+    trainer = train(lr_scheduler_type=kind, eval_strategy="epoch", metric_for_best_model="loss")
     assert type(trainer.lr_scheduler).__name__ in ("ReduceLROnPlateau", "GreedyLR")
 
 
@@ -103,10 +103,10 @@ def test_f16_moments_last_from_phase_to_phase(make_trainer):
     assert watch.counted == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8, 9, 10, 11, 12]
 
 
-def test_f11_a_resumed_run_has_the_rates_of_the_unbroken_one(make_trainer, stop_at):
+def test_f11_a_resumed_run_has_the_rates_of_the_unbroken_one(make_trainer):
     whole, parts = Rates(), Rates()
     make_trainer(callbacks=[whole], folder="whole").train()
-    make_trainer(callbacks=[parts, stop_at(6)], folder="parts").train()
+    make_trainer(callbacks=[parts, StopAt(6)], folder="parts").train()
     make_trainer(callbacks=[parts], folder="parts").train(resume_from_checkpoint=True)
     assert parts.rates == pytest.approx(whole.rates, abs=0)
 

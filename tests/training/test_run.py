@@ -3,18 +3,16 @@
 import json
 import logging
 import re
-import signal
 
 import numpy as np
 import pytest
 import torch
-from runs import SMALL, records
+from runs import SMALL, PressCtrlC, records
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     ElectraConfig,
     ElectraModel,
-    TrainerCallback,
 )
 
 from hf_vat.errors import InputError
@@ -322,7 +320,7 @@ def test_f69_a_run_prints_a_line_for_each_epoch_and_keeps_all_records(arguments,
     """A resumed run goes on with the epochs that are left, and its file holds the records of both parts."""
     settings = {"save_strategy": "epoch", "num_train_epochs": 3, "seed": 3}
     with pytest.raises(KeyboardInterrupt):
-        train_classifier(*arguments(**settings), callbacks=[_Interrupt(7)])
+        train_classifier(*arguments(**settings), callbacks=[PressCtrlC(7)])
     first = capsys.readouterr().out
     assert "{" not in first
     train_classifier(*arguments(**settings, resume_from_checkpoint="last"))
@@ -335,14 +333,3 @@ def test_f69_a_run_prints_a_line_for_each_epoch_and_keeps_all_records(arguments,
     history = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
     assert records == history and {"eval_accuracy", "test_accuracy"} <= {name for record in records for name in record}
     assert f"all records of the training: {tmp_path / 'run' / 'training_log.jsonl'}" in printed
-
-
-class _Interrupt(TrainerCallback):
-    """Ctrl-C in a step."""
-
-    def __init__(self, step: int):
-        self.step = step
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            signal.raise_signal(signal.SIGINT)

@@ -163,10 +163,9 @@ class Sized(torch.utils.data.IterableDataset):
         return iter(self.rows)
 
 
-def test_a_stream_with_a_length_has_epochs_of_that_length(make_trainer, make_dataset):
+def test_a_stream_with_a_length_has_epochs_of_that_length(train, make_dataset):
     rows = list(make_dataset(10).remove_columns("text"))
-    trainer = make_trainer(rows=Sized(rows), num_train_epochs=3, per_device_train_batch_size=4)
-    trainer.train()
+    trainer = train(rows=Sized(rows), num_train_epochs=3, per_device_train_batch_size=4)
     phases = [record["phase"] for record in records(trainer)]
     assert [phases[step] for step in (0, 2, 3, 5, 6, 8)] == ["joint"] * 2 + ["compress"] * 2 + ["learn"] * 2
     assert trainer.state.global_step == 9

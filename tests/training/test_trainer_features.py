@@ -18,6 +18,7 @@ from functools import partial
 import pytest
 import torch
 from datasets import Dataset
+from runs import StopAt
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_utils import SchedulerType
 from transformers.training_args import OptimizerNames
@@ -273,12 +274,6 @@ def pad(batch: list[dict]) -> dict:
     longest = max(len(row["input_ids"]) for row in batch)
     ids = torch.tensor([row["input_ids"] + [0] * (longest - len(row["input_ids"])) for row in batch])
     return {"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor([r["labels"] for r in batch])}
-
-
-class StopAt(TrainerCallback):
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == 2:
-            control.should_save = control.should_training_stop = True
 
 
 def weights_after(cls, folder, settings: dict, **arguments) -> dict[str, torch.Tensor]:
