@@ -28,11 +28,12 @@ def plain_accuracy():
 
 @pytest.fixture
 def make_trainer(make_model, make_dataset, tokenizer, plain_accuracy, tmp_path):
-    """Four epochs of four steps, with a model or with that which `make_model` makes of the arguments in front."""
+    """Four epochs of four steps, with a model or with that which `make_model` makes of the arguments in front; `others`
+    are further arguments of the constructor."""
 
     def make(
         *which, size=32, rows=None, model=None, eval_dataset=None, compute_metrics=plain_accuracy, callbacks=None,
-        folder="run", seed=0, **settings,
+        folder="run", seed=0, cls=VATTrainer, others=(), **settings,
     ):  # fmt: skip
         settings = {
             "num_train_epochs": 4,
@@ -48,8 +49,11 @@ def make_trainer(make_model, make_dataset, tokenizer, plain_accuracy, tmp_path):
             "save_strategy": "no",
         } | settings
         set_seed(seed)
-        return VATTrainer(
-            make_model(*which) if model is None else model,
+        others = dict(others)
+        if model is None and "model_init" not in others:
+            model = make_model(*which)
+        return cls(
+            model,
             VATTrainingArguments(str(tmp_path / folder), **settings),
             train_dataset=make_dataset(size) if rows is None else rows,
             eval_dataset=make_dataset(10, seed=1) if eval_dataset is None else eval_dataset,
@@ -57,6 +61,7 @@ def make_trainer(make_model, make_dataset, tokenizer, plain_accuracy, tmp_path):
             processing_class=tokenizer,
             compute_metrics=compute_metrics,
             callbacks=callbacks,
+            **others,
         )
 
     return make

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import StopAt, assert_same_weights
+from runs import StopAt, assert_same_weights, records
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 from transformers.trainer_pt_utils import LabelSmoother
 
@@ -104,16 +104,13 @@ def test_f08_every_phase_and_head_has_the_weights(make_model, tokenizer, phase, 
     assert out.loss.item() == pytest.approx((a + 3 * b) / 4 + term, abs=1e-6)
 
 
-def test_f08_balanced_by_hand(make_trainer, make_dataset):
+def test_f08_balanced_by_hand(train, make_dataset):
     """Of 32 texts 8 in class 0: N / (C N_c) is 32 / (2 · 8) = 2 and 32 / (2 · 24) = 2/3. The loss is then the log's sum."""
     rows = make_dataset(32).remove_columns("label").add_column("label", [0] * 8 + [1] * 24)
-    trainer = make_trainer(class_weights="balanced", num_train_epochs=2, eval_strategy="epoch")
-    trainer.train_dataset = rows
-    trainer.train()
+    trainer = train(rows=rows, class_weights="balanced", num_train_epochs=2, eval_strategy="epoch")
     assert trainer._class_weights.tolist() == pytest.approx([2, 2 / 3])
-    for record in trainer.state.log_history:
-        if "loss" in record:
-            assert record["loss"] == pytest.approx(record["cross_entropy"] + 0.1 * record["compression"], abs=1e-5)
+    for record in records(trainer):
+        assert record["loss"] == pytest.approx(record["cross_entropy"] + 0.1 * record["compression"], abs=1e-5)
     assert (
         trainer.model.class_weights is None and trainer.model.label_smoothing == 0
     )  # those of the run, not the model's
@@ -131,11 +128,7 @@ def test_f08_what_cannot_be_weights_is_refused(make_trainer, make_dataset, tmp_p
         trainer.train()
     stream = make_dataset(8).to_iterable_dataset()
     with pytest.raises(InputError, match=r"a stream .* give one number per class"):
-        VATTrainer(
-            trainer.model,
-            VATTrainingArguments(str(tmp_path), class_weights="balanced", max_steps=2, report_to="none"),
-            train_dataset=stream,
-        )
+        make_trainer(rows=stream, class_weights="balanced", max_steps=2)
 
 
 def test_f08_resuming_needs_the_same_weights(make_trainer):
@@ -156,7 +149,7 @@ def test_f08_the_command_line_has_them(words, expected, tmp_path):
     assert parser.parse_args_into_dataclasses(options)[0].class_weights is None
 
 
-def test_f08_a_loss_of_one_s_own_is_built_on_or_refused(make_trainer, make_model, tmp_path):
+def test_f08_a_loss_of_one_s_own_is_built_on_or_refused(make_trainer, train):
     class Replaces(VATTrainer):
         compute_loss = Weighted.compute_loss
 
@@ -165,13 +158,8 @@ def test_f08_a_loss_of_one_s_own_is_built_on_or_refused(make_trainer, make_model
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
             return (loss + 1, outputs) if return_outputs else loss + 1
 
-    args = VATTrainingArguments(str(tmp_path), report_to="none", use_cpu=True)
     with pytest.raises(InputError, match=r"Replaces.compute_loss replaces .* class_weights .* super\(\).compute_loss"):
-        Replaces(make_model("vat"), args)
-    plain = make_trainer(num_train_epochs=1, start="finetune")
-    adds = Adds(make_model("vat"), plain.args, plain.data_collator, plain.train_dataset)
-    for trainer in (plain, adds):
-        torch.manual_seed(0)
-        trainer.train()
-    losses = [[r["loss"] for r in trainer.state.log_history if "loss" in r] for trainer in (plain, adds)]
+        make_trainer(cls=Replaces)
+    plain, adds = (train(cls=cls, num_train_epochs=1, start="finetune") for cls in (VATTrainer, Adds))
+    losses = [[record["loss"] for record in records(trainer)] for trainer in (plain, adds)]
     assert np.subtract(losses[1], losses[0]) == pytest.approx([1] * 4, abs=1e-5)

@@ -31,21 +31,18 @@ def make_model(tokenizer) -> BertWithVMask:
     )  # fmt: skip
 
 
+def make_trainer(tokenizer, folder, **settings) -> VATTrainer:
+    args = VATTrainingArguments(str(folder), use_cpu=True, report_to="none", disable_tqdm=True, **settings)
+    collator = DataCollatorWithPadding(tokenizer)
+    return VATTrainer(make_model(tokenizer), args, collator, compute_metrics=accuracy_and_macro_f1)
+
+
 def evaluations(tokenizer, rows, folder, processes: int = 1) -> dict[str, dict]:
     """All measures for each number of texts and size of a batch."""
     found = {}
     for batch in BATCHES:
-        args = VATTrainingArguments(
-            str(folder), per_device_eval_batch_size=batch, use_cpu=True, report_to="none", disable_tqdm=True
-        )
-        assert args.world_size == processes
-        trainer = VATTrainer(
-            make_model(tokenizer),
-            args,
-            data_collator=DataCollatorWithPadding(tokenizer),
-            processing_class=tokenizer,
-            compute_metrics=accuracy_and_macro_f1,
-        )
+        trainer = make_trainer(tokenizer, folder, per_device_eval_batch_size=batch)
+        assert trainer.args.world_size == processes
         for size in SIZES:
             metrics = trainer.evaluate(rows.select(range(size)))
             found[f"{size} {batch}"] = {k: v for k, v in metrics.items() if not k.endswith(NOT_MEASURES)}
@@ -93,7 +90,7 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
         "accuracy": np.mean(
             [
                 text.logits.argmax().item() == label
-                for text, label in zip(texts, rows["label"][:], strict=True)
+                for text, label in zip(texts, rows["label"], strict=True)
                 if label >= 0
             ]
         ),
@@ -105,10 +102,7 @@ def test_f12_two_processes_measure_what_one_does(tmp_path, tokenizer, make_datas
 def test_f12_class_weights_do_not_depend_on_the_batch(tmp_path, tokenizer, make_dataset):
     rows, weights, found = labelled(make_dataset(7)), [0.1, 0.4], []
     for batch in (1, 3, 7):
-        args = VATTrainingArguments(
-            str(tmp_path), per_device_eval_batch_size=batch, class_weights=weights, use_cpu=True, report_to="none"
-        )
-        trainer = VATTrainer(make_model(tokenizer), args, DataCollatorWithPadding(tokenizer))
+        trainer = make_trainer(tokenizer, tmp_path, per_device_eval_batch_size=batch, class_weights=weights)
         metrics = trainer.evaluate(rows)
         found.append([metrics["eval_loss"], metrics["eval_cross_entropy"]])
     logits, labels = torch.tensor(trainer.predict(rows).predictions), torch.tensor(rows["label"][:])
@@ -119,10 +113,7 @@ def test_f12_class_weights_do_not_depend_on_the_batch(tmp_path, tokenizer, make_
 
 def test_f02_without_a_label_nothing_is_measured_that_needs_one(tmp_path, tokenizer, make_dataset):
     rows = make_dataset(3).map(lambda row: {"label": -100})
-    args = VATTrainingArguments(str(tmp_path), use_cpu=True, report_to="none", disable_tqdm=True)
-    collator = DataCollatorWithPadding(tokenizer)
-    trainer = VATTrainer(make_model(tokenizer), args, collator, compute_metrics=accuracy_and_macro_f1)
-    metrics = trainer.evaluate(rows)
+    metrics = make_trainer(tokenizer, tmp_path).evaluate(rows)
     assert {"eval_attention_entropy", "eval_mask_mean"} <= metrics.keys()
     absent = {"loss", "cross_entropy", "compression", "mask_compression", "accuracy", "macro_f1"}
     assert not {f"eval_{name}" for name in absent} & metrics.keys()

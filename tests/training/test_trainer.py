@@ -521,9 +521,7 @@ def test_settings_that_do_not_fit_are_refused(make_trainer, make_model, tmp_path
     with pytest.raises(InputError, match="VATTrainingArguments"):
         VATTrainer(make_model("vat"), TrainingArguments(str(tmp_path), report_to="none"))
     with pytest.raises(InputError, match="compute_loss_func"):
-        VATTrainer(
-            make_model("vat"), VATTrainingArguments(str(tmp_path), report_to="none"), compute_loss_func=lambda *a: 0
-        )
+        make_trainer(others={"compute_loss_func": lambda *a: 0})
     with pytest.raises(InputError, match="predict_from"):
         make_trainer("att", predict_from="compressor")
 
@@ -763,10 +761,7 @@ def test_f05_model_init_has_all_settings(make_trainer, train, make_model):
     """The trainer makes a second model when it trains; it has the smoothing of the first, as a model that is given."""
     settings = {"label_smoothing_factor": 0.4, "num_train_epochs": 2}
     given = train(model=make_model("vat"), folder="given", **settings)
-    made = make_trainer(model=make_model("vat"), folder="made", **settings)
-    made = VATTrainer(
-        args=made.args, model_init=lambda: make_model("vat"), train_dataset=made.train_dataset, data_collator=made.data_collator
-    )  # fmt: skip
+    made = make_trainer(folder="made", others={"model_init": lambda: make_model("vat")}, **settings)
     first = made.model
     made.train()
     assert made.model is not first
@@ -795,12 +790,10 @@ def test_f05_trials(make_trainer, make_model):
         def on_train_begin(self, args, state, control, **kwargs):
             seen.append([args.compress_epochs])
 
-    base = make_trainer(num_train_epochs=3, eval_strategy="epoch", compress_epochs=1)
-    trainer = VATTrainer(
-        args=base.args, model_init=lambda: make_model("vat"), train_dataset=base.train_dataset,
-        eval_dataset=base.eval_dataset, data_collator=base.data_collator, compute_metrics=base.compute_metrics,
-        callbacks=[Watch()],
-    )  # fmt: skip
+    init = {"model_init": lambda: make_model("vat")}
+    trainer = make_trainer(
+        num_train_epochs=3, eval_strategy="epoch", compress_epochs=1, callbacks=[Watch()], others=init
+    )
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     best = trainer.hyperparameter_search(
         search_space, n_trials=2, direction="maximize", sampler=optuna.samplers.GridSampler(
@@ -824,10 +817,8 @@ def test_f05_a_schedule_of_mask_beta_is_a_trial_s(make_trainer, make_model):
         trainer.train(None, SimpleNamespace(number=0, params={}))
 
 
-def test_f06_an_optimizer_class_is_used(make_trainer, make_model, make_dataset):
-    base = make_trainer()
-    arguments = {"args": base.args, "train_dataset": base.train_dataset, "data_collator": base.data_collator}
-    given = VATTrainer(make_model("vat"), **arguments, optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": 0.5}))
+def test_f06_an_optimizer_class_is_used(make_trainer):
+    given = make_trainer(others={"optimizer_cls_and_kwargs": (torch.optim.SGD, {"lr": 0.5})})
     optimizer = given.create_optimizer()
     assert type(optimizer) is torch.optim.SGD and {group["lr"] for group in optimizer.param_groups} == {0.5}
 
@@ -838,7 +829,7 @@ def test_f06_an_optimizer_class_is_used(make_trainer, make_model, make_dataset):
             whole.append(model)
             return torch.optim.Adagrad(model.parameters(), lr=lr)
 
-    made = VATTrainer(make_model("vat"), **arguments, optimizer_cls_and_kwargs=(Factory, {"lr": 0.1}))
+    made = make_trainer(others={"optimizer_cls_and_kwargs": (Factory, {"lr": 0.1})})
     assert type(made.create_optimizer()) is torch.optim.Adagrad and whole == [made.model]
 
 
