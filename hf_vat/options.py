@@ -8,9 +8,20 @@ from typing import NamedTuple
 
 from .errors import InputError
 from .explanations import METHODS
+from .models import WordEncoderConfig
+from .models.configuration_vat import VATSettings
+from .models.setting import WithoutEffect, declared_settings
 
-# Settings that a model's checkpoint may decide, so that "not given" is not known before it is loaded.
-OF_MODEL = ("pooling", "bottleneck", "mask_layers", "mask_normalization")
+# Settings of a model and of a word encoder that are options, by the name of the option.
+MODEL_OPTIONS, WORD_OPTIONS = (
+    {one.option: one for one in declared_settings(config).values() if one.option is not None}
+    for config in (VATSettings, WordEncoderConfig)
+)
+# Settings that others need and a model's checkpoint may decide, so that "not given" is not known before it is loaded.
+OF_MODEL = {name for one in MODEL_OPTIONS.values() for need in one.needs for name in need} - {"mask_type"}
+
+
+_OPTION = {one.name: option for option, one in WORD_OPTIONS.items()}  # where it has another name
 
 
 class Need(NamedTuple):
@@ -28,7 +39,14 @@ class Need(NamedTuple):
 
 
 def _one_of(setting: str, *values) -> Need:
-    return Need(setting, f"--{setting} {' or '.join(values)}", lambda settings: settings[setting] in values)
+    return _any_of({setting: values})
+
+
+def _any_of(need: Mapping[str, tuple]) -> Need:
+    """A need as settings of models declare it; see [`Setting`]."""
+    *_, last = options = {_OPTION.get(name, name): values for name, values in need.items()}
+    told = " or ".join(f"--{name} {' or '.join(map(str, values))}" for name, values in options.items())
+    return Need(last, told, lambda settings: any(settings[name] in values for name, values in options.items()))
 
 
 def _other_than(setting: str, value: str) -> Need:
@@ -122,34 +140,19 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
                 lambda settings: not Path(settings["model_name_or_path"]).is_dir(),
             ),
         ],
-        **{name: [_VAT] for name in ("heads", "beta", "kl_reduction", "prior", "predict_from")},
-        **{name: [_VAT] for name in ("start_epochs", "compress_epochs", "learn_epochs")},
+        **{option: [*map(_any_of, one.needs)] for option, one in MODEL_OPTIONS.items() if one.needs},
+        **{name: [_VAT] for name in ("predict_from", "start_epochs", "compress_epochs", "learn_epochs")},
         "start": [_VAT, _given("start_epochs")],
         "attention_probe_size": [_one_of("pooling", "attention")],
-        **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors", "encoder_size", "word_dropout")},
-        "embedding_dropout": [_WORDS],
+        **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors")},
+        **{
+            option: [*map(_any_of, one.needs), _WORDS]
+            for option, one in WORD_OPTIONS.items()
+            if option != "word_encoder"
+        },
         "extra_words": [_WORDS, _given("vectors")],
         "embedding_size": [_WORDS, _without("vectors")],
-        "bidirectional": [_one_of("word_encoder", "lstm")],
-        "mask_beta": [_one_of("mask_type", "vmask", "iba"), _without("mask_beta_start")],
-        "mask_layers": [_one_of("mask_type", "vmask", "l2x", "iba")],
-        "mask_hidden_size": [
-            _one_of("mask_type", "vmask", "l2x", "iba"),
-            Need("mask_layers", "--mask_layers 2", lambda settings: settings["mask_layers"] == 2),
-        ],
-        "mask_temperature": [
-            _one_of("mask_type", "vmask", "l2x"),
-            Need(
-                "mask_normalization",
-                "--mask_type vmask or --mask_normalization concrete_topk",
-                lambda settings: settings["mask_type"] == "vmask" or settings["mask_normalization"] == "concrete_topk",
-            ),
-        ],
-        "mask_reduction": [_one_of("mask_type", "vmask", "iba")],
-        "mask_k": [_one_of("mask_type", "l2x"), _one_of("mask_normalization", "concrete_topk")],
-        "mask_sample": [_one_of("mask_type", "vmask")],
-        "mask_site": [_one_of("mask_type", "vmask", "l2x", "iba")],
-        "mask_normalization": [_one_of("mask_type", "l2x")],
+        "mask_beta": [*map(_any_of, MODEL_OPTIONS["mask_beta"].needs), _without("mask_beta_start")],
         "freeze_embeddings": [_one_of("mask_type", "vmask", "l2x", "iba", "none")],
         "logging_steps": [_one_of("logging_strategy", "steps")],
         "eval_steps": [_one_of("eval_strategy", "steps")],
@@ -233,13 +236,20 @@ def refuse_without_effect(command: str, given: Collection[str], settings: Mappin
             found = settings.get(need.setting)
             if (need.setting in OF_MODEL and found is None) or need.met(settings):
                 continue
-            but, change = "", ""
-            if need.setting is not None:
-                but = ", but none is given" if found in (None, False, []) else f", but that is {_told(found)}"
-                change = f", or change --{need.setting}"
-            raise InputError(
-                f"--{name} is {_told(settings[name])}, which is for {need.told}{but}; leave it out{change}."
-            )
+            raise _refusal(name, settings[name], need, found)
+
+
+def as_option(error: WithoutEffect) -> InputError:
+    """What a configuration has refused, in the words of the command line."""
+    return _refusal(error.setting.option, error.value, _any_of(error.need), error.found)
+
+
+def _refusal(name: str, value: object, need: Need, found: object) -> InputError:
+    but, change = "", ""
+    if need.setting is not None:
+        but = ", but none is given" if found in (None, False, []) else f", but that is {_told(found)}"
+        change = f", or change --{need.setting}"
+    return InputError(f"--{name} is {_told(value)}, which is for {need.told}{but}; leave it out{change}.")
 
 
 def _told(value) -> str:

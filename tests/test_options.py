@@ -72,6 +72,8 @@ CASES = {
         "model_name_or_path": (f"--model_name_or_path here/bert {WORDS}", "--model_name_or_path here/bert"),
         "model_revision": (f"--model_revision v1 {WORDS}", "--model_revision v1"),
         "heads": ("--heads shared --bottleneck none", "--heads shared"),
+        "attention_size": ("--attention_size 8 --pooling max", "--attention_size 8"),
+        "latent_size": ("--latent_size 8 --bottleneck none", "--latent_size 8"),
         "beta": ("--beta 0.1 --bottleneck none", "--beta 0.1"),
         "kl_reduction": ("--kl_reduction mean --bottleneck none", "--kl_reduction mean"),
         "prior": ("--prior learned --bottleneck none", f"--prior learned --bottleneck gaussian {MASK}"),

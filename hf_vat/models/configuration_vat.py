@@ -1,4 +1,4 @@
-"""Configurations of VAT classifiers (Zhou et al., Findings of ACL 2021)."""
+"""Configurations of classifiers with VAT (Zhou et al., Findings of ACL 2021) and with word masks (VMASK, L2X, IBA)."""
 
 from typing import ClassVar, Literal
 
@@ -7,6 +7,7 @@ from transformers import AutoConfig, BertConfig, PreTrainedConfig
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_word_encoder import WordEncoderConfig
+from .setting import ConfigWithSettings, declared_settings, setting
 
 
 class _SavedPipelines(dict):
@@ -17,10 +18,27 @@ class _SavedPipelines(dict):
         return super().__contains__(task) and task not in PIPELINE_REGISTRY.get_supported_tasks()
 
 
+# What settings need before they have an effect.
+_ATTENTION = {"pooling": ("attention",)}
+_VAT = {"bottleneck": ("gaussian",)}
+_VMASK = {"mask_type": ("vmask",)}
+_MASK = {"mask_type": ("vmask", "l2x", "iba")}
+_MASK_TERM = {"mask_type": ("vmask", "iba")}
+
+# Encoders of transformers that a mask on word embeddings cannot reach, and why.
+_OUT_OF_REACH = {
+    "canine": "hashes characters and has no word embeddings",
+    "esm": "leaves out its embedding layer if it is given word embeddings",
+    "ibert": "has quantised word embeddings with a scale, which a mask would change",
+}
+
+
 @strict
-class VATSettings(PreTrainedConfig):
+class VATSettings(ConfigWithSettings):
     r"""
-    What VAT adds to an encoder's configuration, whichever the encoder.
+    What VAT and word masks add to an encoder's configuration, whichever the encoder. A mask, an encoder, a pooling and a
+    bottleneck are four independent choices. A setting without effect beside the others is refused, see
+    [`ConfigWithSettings`].
 
     Args:
         pooling (`str`, *optional*, defaults to `"attention"`):
@@ -51,30 +69,145 @@ class VATSettings(PreTrainedConfig):
             optimal.
         prior (`str`, *optional*, defaults to `"standard"`):
             Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
+        mask_type (`str`, *optional*, defaults to `"none"`):
+            Mask on the words: `"vmask"`, its competitors `"l2x"` and `"iba"`, or `"none"`. Defaults of the mask's settings are
+            the paper's, but for `mask_reduction` and a `mask_beta` that stays as it is; what its published code does instead
+            is named.
+        mask_layers (`int`, *optional*, defaults to 1):
+            Layers of the network that scores a word by its embedding: 1 (the paper), or 2 with a tanh between (its
+            code).
+        mask_hidden_size (`int`, *optional*, defaults to the width of the embeddings):
+            Width between two layers. The code has 300 for its LSTM, 500 for its CNN, 100 for BERT.
+        mask_sample (`str`, *optional*, defaults to `"soft"`):
+            What `"vmask"` multiplies a word with in training: a Gumbel-softmax draw in (0, 1), `"soft"` (the paper), or
+            the draw rounded to 0 or 1 with the gradient of the soft one, `"hard_st"` (the code). In evaluation it is
+            always the probability.
+        mask_temperature (`float`, *optional*, defaults to 1.0):
+            Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
+        mask_beta (`float`, *optional*, defaults to 1.0):
+            Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
+            1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
+        mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
+            Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
+            a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
+            padding included (the code): then it depends on how much is padded, and the scores of padding are trained
+            too.
+        mask_normalization (`str`, *optional*, defaults to `"softmax"`):
+            How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
+        mask_k (`int`, *optional*, defaults to 10):
+            How many words `"concrete_topk"` draws.
+        mask_site (`str`, *optional*, defaults to `"word"`):
+            What is masked: the `"word"` embeddings alone, so that positions and token types stay, or the
+            `"embedding_output"`, their sum after its layer norm (the code for BERT; BERT only).
+        freeze_embeddings (`bool`, *optional*, defaults to `False`):
+            Whether the embedding layer stays as it was loaded, as in VMASK's paper and code: for BERT and its kin the module of
+            word, position and type embeddings with their layer norm, for other encoders the word embeddings. Frozen
+            embeddings are buffers, no parameters; checkpoints fit either way.
     """
 
     keys_to_ignore_at_inference: ClassVar[list[str]] = [
         "cross_entropy",
         "compression",
+        "mask_compression",
         "token_importance",
+        "token_mask",
         "pooler_output",
         "hidden_states",
         "attentions",
     ]
 
-    pooling: Literal["attention", "first", "max", "mean"] = "attention"
-    bottleneck: Literal["none", "gaussian"] = "gaussian"
-    attention_size: int | None = None
-    latent_size: int | None = None
-    heads: Literal["separate", "shared", "shared_mean"] = "separate"
-    head_layers: Literal[1, 2] = 2
-    predict_from: Literal["learner", "compressor"] = "learner"
-    beta: float | int = 0.1
-    kl_reduction: Literal["mean", "sum"] = "mean"
-    prior: Literal["standard", "learned"] = "standard"
+    pooling: Literal["attention", "first", "max", "mean"] = setting("attention", "How tokens become a text vector")
+    bottleneck: Literal["none", "gaussian"] = setting("gaussian", "'gaussian' is VAT, 'none' leaves the compressor out")
+    attention_size: int | None = setting(
+        None, "Width of the attention, that of the encoder by default", needs=(_ATTENTION,), minimum=1
+    )
+    latent_size: int | None = setting(
+        None, "Width of the compressor's z, that of the encoder by default", needs=(_VAT,), minimum=1
+    )
+    heads: Literal["separate", "shared", "shared_mean"] = setting(
+        "separate", "Heads of learner and compressor", needs=(_VAT,)
+    )
+    head_layers: Literal[1, 2] = setting(2, "Layers of a head; 1 is a linear layer")
+    predict_from: Literal["learner", "compressor"] = setting(
+        "learner", "Head whose logits the model returns", needs=(_VAT,), moves=True, option=False
+    )
+    beta: float | int = setting(0.1, "Weight of the compression term", needs=(_VAT,), minimum=0, moves=True)
+    kl_reduction: Literal["mean", "sum"] = setting("mean", "KL over latent dimensions", needs=(_VAT,))
+    prior: Literal["standard", "learned"] = setting("standard", "Prior of z", needs=(_VAT,))
+    mask_type: Literal["none", "vmask", "l2x", "iba"] = setting(
+        "none", "Mask on the words: VMASK, its competitors L2X and IBA, or none"
+    )
+    mask_layers: Literal[1, 2] = setting(
+        1, "Layers that score a word: 1, as in VMASK's paper, or 2, as in its code", needs=(_MASK,)
+    )
+    mask_hidden_size: int | None = setting(
+        None,
+        "Width between two layers that score a word, that of the embeddings by default",
+        needs=(_MASK, {"mask_layers": (2,)}),
+        minimum=1,
+    )
+    mask_sample: Literal["soft", "hard_st"] = setting(
+        "soft", "VMASK's draws in training: soft, as in its paper, or 0 and 1, as in its code", needs=(_VMASK,)
+    )
+    mask_temperature: float | int = setting(
+        1.0,
+        "Temperature of the draws",
+        needs=({"mask_type": ("vmask", "l2x")}, {**_VMASK, "mask_normalization": ("concrete_topk",)}),
+        minimum=0.1,  # below, draws have no gradient left
+    )
+    mask_beta: float | int = setting(1.0, "Weight of the mask's term", needs=(_MASK_TERM,), minimum=0, moves=True)
+    mask_reduction: Literal["token_mean", "sum", "position_mean"] = setting(
+        "token_mean",
+        "The mask's term over the words of a text: their mean, or their sum, as in the paper; or the mean over all positions "
+        "of a batch, padding included, as in its code",
+        needs=(_MASK_TERM,),
+    )
+    mask_normalization: Literal["softmax", "sigmoid", "concrete_topk"] = setting(
+        "softmax", "How L2X turns scores into weights", needs=({"mask_type": ("l2x",)},)
+    )
+    mask_k: int = setting(
+        10,
+        "Words that L2X's concrete_topk draws",
+        needs=({"mask_type": ("l2x",)}, {"mask_normalization": ("concrete_topk",)}),
+        minimum=1,
+    )
+    mask_site: Literal["word", "embedding_output"] = setting(
+        "word", "What is masked: word embeddings, or BERT's whole embedding output, as in VMASK's code", needs=(_MASK,)
+    )
+    freeze_embeddings: bool = setting(
+        False,
+        "Keep the embeddings as they were loaded; word embeddings that begin at random are trained if it is not given",
+    )
+
+    builds_on: ClassVar[tuple[str, ...]] = ()  # types of models whose checkpoints it takes beside its own
+
+    @classmethod
+    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
+        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
+        if config_dict.get("model_type") != cls.model_type and config_dict.get("model_type") in cls.builds_on:
+            config_dict.pop("model_type")  # it would hide ours
+            if config_dict.get("mask_type") == "none":  # then the class's own mask is put on it
+                masked = {name for name in declared_settings(cls) if name.startswith("mask_")} | {"freeze_embeddings"}
+                config_dict = {name: value for name, value in config_dict.items() if name not in masked}
+        return config_dict, kwargs
 
     @classmethod
     def from_dict(cls, config_dict, **kwargs):
+        """As in transformers, which loads checkpoints through it.
+
+        Raises:
+            ValueError: if a word mask is to become another one, as its scores would mean something else. With
+                `mask_type="none"` it may be left out.
+        """
+        if config_dict.get("model_type") == cls.model_type or "mask_type" in config_dict:
+            stored = {name: config_dict.get(name, getattr(cls, name)) for name in ("mask_type", "mask_site")}
+            wanted = {name: kwargs.get(name, value) for name, value in stored.items()}
+            if wanted != stored and "none" not in (stored["mask_type"], wanted["mask_type"]):
+                was, would_be = (", ".join(f"{name}={value!r}" for name, value in s.items()) for s in (stored, wanted))
+                raise ValueError(
+                    f"The checkpoint has a word mask with {was}, whose scores mean something else with {would_be}. Leave "
+                    "that out to go on with this mask, or begin with a checkpoint without a mask."
+                )
         # What the caller says about labels replaces a checkpoint's names and their inverse together.
         number = len(config_dict.get("id2label") or ())
         if "id2label" in kwargs or "label2id" in kwargs or kwargs.get("num_labels", number) != number:
@@ -114,12 +247,6 @@ class VATSettings(PreTrainedConfig):
             )
         if self.bottleneck == "none" and self.predict_from == "compressor":
             raise ValueError('predict_from="compressor" needs bottleneck="gaussian".')
-        if self.beta < 0:
-            raise ValueError(f"beta={self.beta} must be at least 0.")
-        for name in ("attention_size", "latent_size"):
-            size = getattr(self, name)
-            if size is not None and size < 1:
-                raise ValueError(f"{name}={size} must be at least 1, or None for hidden_size ({self.hidden_size}).")
         if self.heads == "shared" and self.latent_size not in (None, self.hidden_size):
             raise ValueError(
                 f'heads="shared" reads R and z alike, so latent_size={self.latent_size} must equal '
@@ -148,15 +275,7 @@ class BertVATConfig(VATSettings, BertConfig):
     """
 
     model_type = "bert_vat"
-    builds_on: ClassVar[tuple[str, ...]] = (BertConfig.model_type,)
-
-    @classmethod
-    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
-        config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
-        # A checkpoint that we build on, such as a plain BERT, has a model_type that would hide ours.
-        if config_dict.get("model_type") in cls.builds_on:
-            config_dict.pop("model_type")
-        return config_dict, kwargs
+    builds_on: ClassVar[tuple[str, ...]] = (BertConfig.model_type, "bert_vat", "bert_vmask")
 
 
 @strict
@@ -182,7 +301,7 @@ class EncoderVATConfig(VATSettings):
     """
 
     model_type = "encoder_vat"
-    builds_on: ClassVar[tuple[str, ...]] = ()
+    builds_on: ClassVar[tuple[str, ...]] = ("encoder_vat", "encoder_vmask")
     sub_configs: ClassVar[dict] = {"encoder": AutoConfig}
 
     encoder: PreTrainedConfig | dict | None = None
@@ -198,8 +317,6 @@ class EncoderVATConfig(VATSettings):
     @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
         config_dict, kwargs = super().get_config_dict(pretrained_model_name_or_path, **kwargs)
-        if config_dict.get("model_type") in cls.builds_on:
-            config_dict.pop("model_type")
         # transformers would only warn, and then build a new BERT with random weights.
         if config_dict.get("model_type", cls.model_type) != cls.model_type:
             raise ValueError(
@@ -215,7 +332,7 @@ class EncoderVATConfig(VATSettings):
             settings = dict(self.encoder)
             model_type = settings.pop("model_type")
             if model_type == WordEncoderConfig.model_type:  # not registered where this file came with a model
-                self.encoder = WordEncoderConfig(**settings)
+                self.encoder = WordEncoderConfig.from_dict(settings)
             else:
                 self.encoder = AutoConfig.for_model(model_type, **settings)
         if self.encoder.is_encoder_decoder:
@@ -236,6 +353,8 @@ class EncoderVATConfig(VATSettings):
         self.hidden_size = self.encoder.hidden_size
         for name in ("max_position_embeddings", "pad_token_id", "vocab_size"):
             setattr(self, name, getattr(self.encoder, name, None))
+        if self.pooling is None:
+            self.pooling = "first" if self.prefix_tokens else "max"
         super().__post_init__(**kwargs)
 
     def validate_encoder_vat(self):
@@ -251,6 +370,15 @@ class EncoderVATConfig(VATSettings):
             raise ValueError(
                 'pooling="first" reads the special token before the text, but prefix_tokens=0; use "max", "mean" or '
                 '"attention".'
+            )
+        if self.mask_type != "none" and self.encoder.model_type in _OUT_OF_REACH:
+            raise ValueError(
+                f'encoder="{self.encoder.model_type}" cannot have a word mask: it {_OUT_OF_REACH[self.encoder.model_type]}. '
+                'Use another encoder, such as BERT, RoBERTa or DeBERTa, or mask_type="none".'
+            )
+        if self.mask_site != "word":
+            raise ValueError(
+                f'mask_site="{self.mask_site}" is for BertWithVMask; with other encoders use mask_site="word".'
             )
 
 

@@ -3,11 +3,14 @@
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
-from transformers import PreTrainedConfig
+
+from .setting import ConfigWithSettings, setting
+
+_LSTM = {"encoder_type": ("lstm",)}
 
 
 @strict
-class WordEncoderConfig(PreTrainedConfig):
+class WordEncoderConfig(ConfigWithSettings):
     r"""
     Configuration of [`WordEncoderModel`], an encoder for word-level tokenizers.
 
@@ -52,14 +55,20 @@ class WordEncoderConfig(PreTrainedConfig):
     model_type = "word_encoder"
 
     vocab_size: int = 10_000
-    encoder_type: Literal["embedding", "affine", "lstm", "cnn"] = "lstm"
-    embedding_size: int = 300
-    hidden_size: int | None = None
-    num_layers: int = 1
-    bidirectional: bool = False
-    kernel_sizes: list[int] | tuple[int, ...] = (3, 4, 5)
-    dropout: float | int = 0.5
-    embedding_dropout: float | int | None = None
+    encoder_type: Literal["embedding", "affine", "lstm", "cnn"] = setting(
+        "lstm", "Type of the encoder", option="word_encoder"
+    )
+    embedding_size: int = setting(300, "Width of word embeddings, without --vectors", minimum=1)
+    hidden_size: int | None = setting(None, "Width of a word encoder's output", minimum=1, option="encoder_size")
+    num_layers: int = setting(1, "Layers of an LSTM", needs=(_LSTM,), minimum=1, option=False)
+    bidirectional: bool = setting(False, "Whether an LSTM reads in both directions", needs=(_LSTM,))
+    kernel_sizes: list[int] | tuple[int, ...] = setting(
+        (3, 4, 5), "Kernel widths of a CNN", needs=({"encoder_type": ("cnn",)},), option=False
+    )
+    dropout: float | int = setting(0.5, "Dropout of a word encoder and its heads", minimum=0, option="word_dropout")
+    embedding_dropout: float | int | None = setting(
+        None, "Dropout on a word encoder's embeddings, --word_dropout by default", minimum=0
+    )
     freeze_embeddings: bool = False
     initializer_range: float | int = 0.1
     pad_token_id: int | None = 0
@@ -79,9 +88,8 @@ class WordEncoderConfig(PreTrainedConfig):
         """
         if not self.kernel_sizes or min(self.kernel_sizes) < 1:
             raise ValueError(f"kernel_sizes={self.kernel_sizes} must be one or more widths of at least 1.")
-        for name in ("vocab_size", "embedding_size", "hidden_size", "num_layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.vocab_size < 1:
+            raise ValueError(f"vocab_size={self.vocab_size} must be at least 1.")
         for name in ("dropout", "embedding_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.options import refuse_non_finite
+from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, refuse_non_finite
 
 from .arguments import VATTrainingArguments
 from .model_arguments import ModelArguments
 
 _METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
 _MINIMA = {
+    **{option: one.minimum for option, one in (MODEL_OPTIONS | WORD_OPTIONS).items() if one.minimum is not None},
     "seed": 0,
-    "beta": 0,
-    "mask_beta": 0,
     "mask_beta_start": 0,
     "mask_beta_end": 0,
     "learning_rate": 0,
@@ -30,9 +29,6 @@ _MINIMA = {
     "early_stopping_threshold": 0,
     "min_count": 1,
     "extra_words": 0,
-    "embedding_size": 1,
-    "encoder_size": 1,
-    "word_dropout": 0,
     "save_total_limit": 1,
     "logging_steps": 0,
     "eval_steps": 0,

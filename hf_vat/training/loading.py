@@ -21,17 +21,13 @@ from hf_vat.models import (
     EncoderWithVMask,
     WordEncoderConfig,
 )
+from hf_vat.models.setting import WithoutEffect
 from hf_vat.models.words import maximum_length
+from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, as_option
 
 from .model_arguments import ModelArguments
 
 logger = logging.getLogger(__name__)
-
-# Model arguments that go to the configuration of a word mask.
-_MASK_ARGUMENTS = (
-    *("mask_beta", "mask_layers", "mask_hidden_size", "mask_temperature", "mask_reduction", "mask_k", "mask_sample"),
-    *("mask_site", "mask_normalization", "freeze_embeddings"),
-)
 
 
 def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, seed: int = 0):
@@ -44,9 +40,7 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
     Raises:
         InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
     """
-    names = ("pooling", "bottleneck", "heads", "head_layers", "kl_reduction", "prior", "beta", "mask_type")
-    names = (*names, *_MASK_ARGUMENTS)
-    settings = {name: getattr(model_args, name) for name in names if getattr(model_args, name) is not None}
+    settings = {name: getattr(model_args, name) for name in MODEL_OPTIONS if getattr(model_args, name) is not None}
     settings["id2label"] = dict(enumerate(train.features["label"].names))
     name = model_args.model_name_or_path
     try:
@@ -57,6 +51,8 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
         model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
     except StrictDataclassError as error:
         raise InputError(f"The model settings do not fit: {str(error).strip().splitlines()[-1].strip()}") from error
+    except WithoutEffect as error:
+        raise as_option(error) from error
     except InputError:
         raise
     except (OSError, ValueError) as error:
@@ -104,16 +100,9 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
         size = weights.shape[1]
         coverage = vectors.coverage(count_words(tokenizer, texts))
         logger.info("vectors: %d of %d words of the training texts", coverage.tokens_found, coverage.tokens)
-    encoder = WordEncoderConfig(
-        vocab_size=len(tokenizer),
-        encoder_type=model_args.word_encoder,
-        embedding_size=size,
-        hidden_size=model_args.encoder_size,
-        bidirectional=model_args.bidirectional,
-        dropout=model_args.word_dropout,
-        embedding_dropout=model_args.embedding_dropout,
-        pad_token_id=tokenizer.pad_token_id,
-    )
+    words = {one.name: getattr(model_args, option) for option, one in WORD_OPTIONS.items()}
+    vocabulary = {"vocab_size": len(tokenizer), "embedding_size": size, "pad_token_id": tokenizer.pad_token_id}
+    encoder = WordEncoderConfig(**words | vocabulary)
     settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
     if model_args.mask_type is None:
         model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder, **settings))

@@ -22,7 +22,7 @@ class Recipe:
     """How VMASK is trained where paper and published code differ or are silent. The defaults are the recipe "paper".
 
     Attributes:
-        layers, sample, hidden_size, reduction, site: see [`VMaskSettings`], where they begin with `mask_`.
+        layers, sample, hidden_size, reduction, site: see [`VATSettings`], where they begin with `mask_`.
         beta_start, beta_end, beta_step_epochs: weight of the entropy by epoch, see [`BetaSchedule`].
     """
 

@@ -1,0 +1,503 @@
+"""What classifiers put on an encoder: word mask, pooling, heads, the compressor of VAT, and the phases they are trained in."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import initialization as init
+from transformers.models.bert.modeling_bert import BertEmbeddings
+from transformers.processing_utils import Unpack
+from transformers.utils import ModelOutput, TransformersKwargs, logging
+from transformers.utils.generic import can_return_tuple
+
+from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
+from .bottleneck import GaussianBottleneck
+from .modeling_word_encoder import WordEncoderModel
+from .phases import PHASES
+from .word_mask import MASKS, InformationBottleneckMask
+from .words import position_offset
+
+logger = logging.get_logger(__name__)
+
+_BETAS = ("beta", "mask_beta")  # settings that weigh a term of the loss, and may change from step to step
+
+
+@dataclass
+class VATClassifierOutput(ModelOutput):
+    """
+    Output of VAT classifiers.
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, returned when `labels` is given):
+            mean(cross_entropy) + β · mean(compression) + mask_beta · mean(mask_compression) over the texts with a label,
+            as far as the loss has these terms.
+        logits (`torch.FloatTensor` of shape `(batch_size, num_labels)`):
+            Scores before the softmax, of the head that `config.predict_from` names.
+        cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
+            Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100. With class weights
+            times the weight of the text's class over the mean weight in the batch.
+        compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
+            Divergence of q(z|R) from the prior in nats, reduced over latent dimensions as `config.kl_reduction` says; the
+            mean over texts of the sum is an upper bound on I(Z; R). 0 for the label -100.
+        mask_compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
+            What the word mask keeps of a text, in nats, at least 0, reduced over its tokens as
+            `config.mask_reduction` says: for VMASK the divergence of the mask from fair coins, log 2 − entropy, so at most
+            log 2 for a token; for IBA the divergence from pure noise. 0 for the label -100.
+        token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
+            Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
+        token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):
+            How much of each token gets through, float32 in [0, 1]: VMASK's probability, L2X's weight, IBA's λ. Exactly 0
+            on special tokens and padding, which have no score, though the encoder sees them unmasked.
+        pooler_output (`torch.FloatTensor` of shape `(batch_size, hidden_size)`):
+            Text vector R, which the learner's head and the compressor read.
+        hidden_states (`tuple(torch.FloatTensor)`, returned when `output_hidden_states=True`):
+            Hidden states of the encoder's layers.
+        attentions (`tuple(torch.FloatTensor)`, returned when `output_attentions=True`):
+            Self-attention of the encoder's layers, each `(batch_size, heads, sequence_length, sequence_length)`.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+    cross_entropy: torch.FloatTensor | None = None
+    compression: torch.FloatTensor | None = None
+    mask_compression: torch.FloatTensor | None = None
+    token_importance: torch.FloatTensor | None = None
+    token_mask: torch.FloatTensor | None = None
+    pooler_output: torch.FloatTensor | None = None
+    hidden_states: tuple[torch.FloatTensor, ...] | None = None
+    attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+class SizeMismatchError(ValueError, RuntimeError):
+    """A checkpoint has layers of other sizes: a `ValueError` as all refusals here, a `RuntimeError` as in transformers."""
+
+
+class ClassificationHead(nn.Module):
+    """MLP with one hidden layer, or with `layers=1` a linear layer: vector [B, N] -> logits [B, C]."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_labels: int, dropout: float, layers: int = 2):
+        super().__init__()
+        self.dense = nn.Linear(input_size, hidden_size) if layers == 2 else None
+        self.dropout = nn.Dropout(dropout)
+        self.out_proj = nn.Linear(hidden_size if layers == 2 else input_size, num_labels)
+
+    def forward(self, vector: torch.Tensor) -> torch.Tensor:
+        hidden = vector if self.dense is None else torch.tanh(self.dense(vector))
+        return self.out_proj(self.dropout(hidden))
+
+
+class MaskableEmbeddings(BertEmbeddings):
+    """
+    BERT's embedding layer, whose output [B, T, H] may lie under a mask: BERT, which calls it, is given that output as
+    `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
+    """
+
+    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:
+        if input_ids is None and not of_words:
+            return inputs_embeds
+        return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)
+
+
+class VATClassifier:
+    """
+    What is put on an encoder: word mask, pooling, heads, compressor, phases. To be mixed into a `PreTrainedModel` whose
+    `base_model` is the encoder and whose configuration holds [`VATSettings`].
+
+    A word mask lies on the content tokens, between the word embeddings and the rest of the encoder: special tokens and
+    padding reach the encoder as they are. The output then has `token_mask`, and the loss has β · mean(mask_compression)
+    with β = `config.mask_beta`, which may be changed between steps.
+    """
+
+    accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
+
+    def _add_heads(self, config, dropout: float) -> None:
+        self.num_labels = config.num_labels
+        hidden, labels = config.hidden_size, config.num_labels
+        compresses = config.bottleneck == "gaussian"
+        latent = config.latent_size or hidden
+        self.word_mask = None
+        self.attention = (
+            AdditiveAttention(hidden, config.attention_size or hidden) if config.pooling == "attention" else None
+        )
+        self.bottleneck = (
+            GaussianBottleneck(hidden, latent, config.kl_reduction, config.prior == "learned") if compresses else None
+        )
+        self.learner_head = (
+            None
+            if compresses and config.heads == "shared_mean"
+            else ClassificationHead(hidden, hidden, labels, dropout, config.head_layers)
+        )
+        self.compressor_head = (
+            ClassificationHead(latent, hidden, labels, dropout, config.head_layers)
+            if compresses and config.heads != "shared"
+            else None
+        )
+        if compresses and config.kl_reduction == "sum" and config.beta >= 1:
+            logger.warning(
+                'beta=%s with kl_reduction="sum": a constant z is optimal then, so expect accuracy to collapse; use a '
+                'smaller beta, or kl_reduction="mean".',
+                config.beta,
+            )
+        if config.mask_type != "none":
+            embeddings = self.get_input_embeddings().embedding_dim
+            self.word_mask = MASKS[config.mask_type](config, embeddings if config.mask_site == "word" else hidden)
+            if config.mask_site == "embedding_output":
+                self.base_model.embeddings = MaskableEmbeddings(config)
+        self._position_offset = position_offset(self.base_model)
+        if config.freeze_embeddings:
+            self._freeze_embeddings()
+        self.phase = self._phase_of_all()
+        self._closed: set[str] = set()  # parameters that the phase keeps from training
+        self.label_smoothing = 0.0
+        self.class_weights: torch.Tensor | None = None  # [C], how much a text of each class counts
+        # Neither buffers, which would be raw memory after loading, nor on the device, as a number has no place.
+        self._betas = {name: torch.tensor(0.0, dtype=torch.float64, device="cpu") for name in _BETAS}
+        self.update_betas()
+
+    def _freeze_embeddings(self) -> None:
+        """Turn the parameters of the embedding layer into buffers.
+
+        `requires_grad=False` would not last: `from_pretrained` forgets it.
+        """
+        layer = getattr(self.base_model, "embeddings", self.get_input_embeddings())
+        for module in layer.modules():
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                delattr(module, name)
+                module.register_buffer(name, parameter.detach())
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, ignore_mismatched_sizes: bool = False, **kwargs):
+        """As in transformers; a checkpoint with other classes or sizes is refused by naming its layers.
+
+        Raises:
+            SizeMismatchError: naming each layer that does not fit, its size in the checkpoint and in the model.
+        """
+        # Loaded leniently first, since the base class's error names neither layers nor sizes.
+        wants_info = kwargs.pop("output_loading_info", False)
+        model, info = super().from_pretrained(
+            pretrained_model_name_or_path, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
+        )
+        if info["mismatched_keys"] and not ignore_mismatched_sizes:
+            layers = "; ".join(
+                f"{name} is {tuple(stored)} in the checkpoint and {tuple(wanted)} in the model"
+                for name, stored, wanted in sorted(info["mismatched_keys"])
+            )
+            raise SizeMismatchError(
+                f"{pretrained_model_name_or_path} does not fit the configuration (num_labels={model.num_labels}): "
+                f"{layers}. Pass ignore_mismatched_sizes=True to initialise these layers anew."
+            )
+        return (model, info) if wants_info else model
+
+    def save_pretrained(self, save_directory, *args, **kwargs):
+        """As in transformers; where there is attention or a word mask, the pipeline that explains with it is named in
+        the config."""
+        # transformers copies the files that this one imports, so the pipeline's travels too.
+        from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
+
+        pipelines = dict(getattr(self.config, "custom_pipelines", {}))
+        pipelines.pop(TASK, None)
+        if self.attention is not None or self.word_mask is not None:
+            pipelines[TASK] = {
+                "impl": f"explained_pipeline.{ExplainedTextClassificationPipeline.__name__}",
+                "pt": ["AutoModelForSequenceClassification"],
+                "type": "text",
+            }
+        self.config.custom_pipelines = pipelines
+        return super().save_pretrained(save_directory, *args, **kwargs)
+
+    @classmethod
+    def is_custom_code(cls) -> bool:
+        """No, since everything here is initialised by `transformers.initialization`: of custom code, transformers takes a
+        module without weights of its own for initialised, and the encoder's class could not scale those inside (GPT-2)."""
+        return False
+
+    @torch.no_grad()
+    def _init_weights(self, module):
+        super()._init_weights(module)
+        if isinstance(module, GaussianBottleneck) and module.prior_mean is not None:
+            init.zeros_(module.prior_mean)
+            init.zeros_(module.prior_log_scale)
+        if isinstance(module, InformationBottleneckMask):
+            init.zeros_(module.mean)
+            init.ones_(module.variance)
+            init.zeros_(module.count)
+
+    # Phases
+
+    def phase_modules(self, phase: str) -> dict[str, list[nn.Module]]:
+        """Modules that a phase trains, by group: mask, encoder, attention, learner, compressor; see [`PHASES`].
+
+        A word mask belongs to the encoder's input: it is trained where the encoder is.
+
+        Raises:
+            ValueError: for an unknown phase, or one that needs a compressor where there is none.
+        """
+        if phase not in PHASES:
+            raise ValueError(f"phase={phase!r} is unknown; it must be one of {', '.join(map(repr, PHASES))}.")
+        if PHASES[phase].compressor and self.bottleneck is None:
+            raise ValueError(f'phase={phase!r} needs a model with bottleneck="gaussian"; this one has "none".')
+        learner = [self.learner_head]
+        compressor = [self.bottleneck, self.compressor_head]
+        if self.bottleneck is not None and self.config.heads == "shared":
+            compressor = [self.bottleneck, self.learner_head]
+        elif self.bottleneck is not None and self.config.heads == "shared_mean":
+            learner = [self.bottleneck.mean, self.compressor_head]
+        groups = {
+            "mask": [self.word_mask],
+            "encoder": [self.base_model],
+            "attention": [self.attention],
+            "learner": learner,
+            "compressor": compressor,
+        }
+        return {group: [module for module in groups[group] if module is not None] for group in PHASES[phase].trained}
+
+    def set_phase(self, phase: str) -> None:
+        """Choose what is trained: parameters outside the phase get `requires_grad=False`, so no gradient and no step.
+
+        Parameters that the caller has frozen stay frozen in all phases. An encoder that is not trained, with its word mask,
+        also stays in eval mode and builds no graph.
+        """
+        trained = {
+            parameter
+            for modules in self.phase_modules(phase).values()
+            for module in modules
+            for parameter in module.parameters()
+        }
+        self.open_phases()
+        for name, parameter in self.named_parameters():
+            if parameter.requires_grad and parameter not in trained:
+                parameter.requires_grad_(False)
+                self._closed.add(name)
+        self.phase = phase
+        self.train(self.training)
+
+    def open_phases(self) -> None:
+        """Let gradients reach again what the current phase has closed; the phase itself stays."""
+        for name, parameter in self.named_parameters():
+            if name in self._closed:
+                parameter.requires_grad_(True)
+        self._closed.clear()
+
+    def leave_phases(self) -> None:
+        """Be as a model that was just loaded: nothing closed, in no phase's mode, in eval mode."""
+        self.open_phases()
+        self.phase = self._phase_of_all()
+        self.eval()
+
+    def _phase_of_all(self) -> str:
+        """The phase that trains everything there is."""
+        return "finetune" if self.bottleneck is None else "joint"
+
+    @property
+    def _encoder_is_fixed(self) -> bool:
+        return "encoder" not in PHASES[self.phase].trained
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        if self._encoder_is_fixed:
+            self.base_model.eval()
+            if self.word_mask is not None:
+                self.word_mask.eval()
+        return self
+
+    # Forward
+
+    def update_betas(self) -> None:
+        """Let a compiled model see β and mask_beta as the configuration has them now; without compilation it always does.
+
+        Compiled, a Python number is a constant: each other value is another compilation. [`~hf_vat.training.VATTrainer`]
+        calls this at each step.
+        """
+        for name, beta in self._betas.items():
+            beta.fill_(getattr(self.config, name))
+
+    def _beta(self, name: str) -> float | torch.Tensor:
+        return self._betas[name] if torch.compiler.is_compiling() else getattr(self.config, name)
+
+    def content_tokens(
+        self, attention_mask: torch.Tensor, special_tokens_mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Where the tokens of the texts are, bool [B, T]: neither special tokens nor padding. Arguments as in `forward`."""
+        attended = attention_mask.bool()
+        if special_tokens_mask is None:
+            number = attended.cumsum(1)  # of the attended positions, from 1
+            prefix, suffix = (getattr(self.config, f"{name}_tokens", 1) for name in ("prefix", "suffix"))
+            special = (number <= prefix) | (number > number[:, -1:] - suffix)
+        else:
+            special = special_tokens_mask.bool()
+        return attended & ~special
+
+    def _positions(self, attention_mask: torch.Tensor) -> torch.Tensor | None:
+        """Position of each token in its text [B, T], from 0: padding on the left does not shift the text."""
+        first = attention_mask.int().argmax(1, keepdim=True)
+        return (torch.arange(attention_mask.shape[1], device=first.device) - first).clamp(min=0)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.LongTensor | None = None,
+        position_ids: torch.LongTensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        special_tokens_mask: torch.Tensor | None = None,
+        labels: torch.LongTensor | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> tuple | VATClassifierOutput:
+        r"""
+        Args:
+            special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
+                1 on special tokens. By default the first and the last token that `attention_mask` admits, which is
+                where a BERT tokenizer puts [CLS] and [SEP] around a text; of other encoders as many as `prefix_tokens` and
+                `suffix_tokens` in the configuration say.
+            labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
+                Class ids; -100 leaves a text out of the loss.
+
+        In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
+        """
+        if attention_mask is None:
+            given = input_ids if input_ids is not None else inputs_embeds
+            attention_mask = torch.ones(given.shape[:2], dtype=torch.long, device=given.device)
+        inputs = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+            "position_ids": self._positions(attention_mask) if position_ids is None else position_ids,
+            "inputs_embeds": inputs_embeds,
+        }
+        inputs = {name: value for name, value in inputs.items() if value is not None}
+        # An encoder with a configuration of its own would not see what ours asks for.
+        for name in ("output_attentions", "output_hidden_states"):
+            if kwargs.get(name) is None and getattr(self.config, name):
+                kwargs[name] = True
+        if (
+            kwargs.get("output_attentions")
+            and self.base_model.config._attn_implementation != "eager"
+            and not isinstance(self.base_model, WordEncoderModel)  # says itself that it has none
+        ):
+            raise ValueError(
+                "output_attentions=True gives nothing with "
+                f"attn_implementation={self.base_model.config._attn_implementation!r}; load the model with "
+                'attn_implementation="eager". (The pooling attention is always in token_importance.)'
+            )
+        content = self.content_tokens(attention_mask, special_tokens_mask)  # [B, T]
+
+        constant = self.training and self._encoder_is_fixed  # no graph through it
+        with torch.no_grad() if constant else nullcontext():
+            encoded, token_mask, mask_term = self._encode(inputs, content, **{**kwargs, "return_dict": True})
+        hidden = encoded.last_hidden_state  # [B, T, H]
+        importance = None
+        if self.attention is not None:
+            importance = self.attention(hidden, content)  # [B, T]
+            text = weighted_sum(importance, hidden)  # [B, H]
+        elif self.config.pooling == "first":
+            first = attention_mask.bool().int().argmax(1)[:, None, None]
+            text = hidden.gather(1, first.expand(-1, 1, hidden.shape[-1])).squeeze(1)
+        else:
+            text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)
+
+        logits, cross_entropy, compression, loss = self._heads(text, labels)
+        mask_compression = None
+        if loss is not None and mask_term is not None and not constant:
+            labelled = labels != -100
+            mask_compression = mask_term * labelled
+            loss = loss + self._beta("mask_beta") * mask_compression.sum() / labelled.sum().clamp(min=1)
+        return VATClassifierOutput(
+            loss=loss,
+            logits=logits,
+            cross_entropy=cross_entropy,
+            compression=compression,
+            mask_compression=mask_compression,
+            token_importance=importance,
+            token_mask=token_mask,
+            pooler_output=text,
+            hidden_states=getattr(encoded, "hidden_states", None),
+            attentions=getattr(encoded, "attentions", None),
+        )
+
+    def _encode(self, inputs: dict, content: torch.Tensor, **kwargs):
+        """The encoder's output; then the word mask [B, T] and its term [B], both None where there is none."""
+        if self.word_mask is None:
+            return self.base_model(**inputs, **kwargs), None, None
+        if self.config.mask_site == "embedding_output":
+            return self._encode_masking_output(inputs, content, **kwargs)
+        inputs = dict(inputs)
+        if "input_ids" in inputs:
+            input_ids = inputs.pop("input_ids").long()  # tokenizers give floats if no text has a token
+            inputs["inputs_embeds"] = self.get_input_embeddings()(input_ids)  # [B, T, d]
+            offset = self._position_offset
+            if offset is not None and "position_ids" not in inputs:
+                # From embeddings such encoders cannot tell the padding, which they leave out when they count.
+                words = input_ids != offset
+                inputs["position_ids"] = words.cumsum(1) * words + offset
+        masked = self.word_mask(inputs["inputs_embeds"], content)
+        encoded = self.base_model(**{**inputs, "inputs_embeds": masked.embeddings}, **kwargs)
+        return encoded, masked.probabilities, masked.term
+
+    def _encode_masking_output(self, inputs: dict, content: torch.Tensor, **kwargs):
+        of_words = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
+        masked = self.word_mask(self.base_model.embeddings(**of_words, of_words=True), content)
+        inputs = {**inputs, "input_ids": None, "inputs_embeds": masked.embeddings}
+        return self.base_model(**inputs, **kwargs), masked.probabilities, masked.term
+
+    def _heads(self, text: torch.Tensor, labels: torch.Tensor | None):
+        """Logits [B, C] of the predicting head, cross-entropy [B], compression [B] and loss of the phase."""
+        predicting = self.config.predict_from
+        in_loss = PHASES[self.phase].loss if self.training else (predicting,)
+        by_head, divergence = {}, None
+        if predicting == "learner" or "learner" in in_loss:
+            if self.learner_head is not None:
+                by_head["learner"] = self.learner_head(text)
+            else:
+                by_head["learner"] = self.compressor_head(self.bottleneck.mean(text))
+        if predicting == "compressor" or "compressor" in in_loss:
+            z, divergence = self.bottleneck(text)
+            by_head["compressor"] = (self.compressor_head or self.learner_head)(z)
+        if labels is None:
+            return by_head[predicting], None, None, None
+
+        if labels.is_floating_point() or labels.dim() != 1:
+            raise ValueError(
+                f"labels of type {labels.dtype} and shape {tuple(labels.shape)} are not class ids: pass integers of "
+                f"shape (batch_size,) from 0 to {self.num_labels - 1}, or -100 to leave a text out."
+            )
+        labelled = labels != -100
+        count = labelled.sum().clamp(min=1)
+        losses, by_text = zip(*(self._cross_entropy(by_head[head], labels) for head in in_loss), strict=True)
+        loss, cross_entropy = sum(losses), sum(by_text)
+        compression = None
+        if "compressor" in in_loss:
+            compression = divergence * labelled
+            loss = loss + self._beta("beta") * compression.sum() / count
+        return by_head[predicting], cross_entropy, compression, loss
+
+    def _cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A head's mean cross-entropy over the texts with a label, and that of each text, [B], whose mean it is.
+
+        With class weights it is the weighted mean of `torch.nn.CrossEntropyLoss(weight=...)`: divided by the sum of the
+        texts' weights. Gradients are to the bit those of torch, and with label smoothing those of transformers' smoother.
+        """
+        log_probabilities = logits.float().log_softmax(-1)  # [B, C]
+        labelled = labels != -100
+        weights, count = self.class_weights, labelled.sum().clamp(min=1)
+        if weights is not None:
+            weights = weights.to(log_probabilities)
+        cross_entropy = nn.functional.nll_loss(log_probabilities, labels, weight=weights, reduction="none")
+        total = count
+        if weights is not None:  # summed as torch sums it, in the same order
+            ones = torch.full_like(log_probabilities, -1.0)
+            total = nn.functional.nll_loss(ones, labels, weight=weights, reduction="sum").clamp(min=weights.min())
+        mean = cross_entropy.sum() / total
+        if self.label_smoothing:
+            every = log_probabilities if weights is None else log_probabilities * weights
+            uniform = -every.sum(-1) * labelled
+            mean = (1 - self.label_smoothing) * mean
+            mean = mean + self.label_smoothing * (uniform.sum() / (total * self.num_labels))
+            cross_entropy = (
+                1 - self.label_smoothing
+            ) * cross_entropy + self.label_smoothing * uniform / self.num_labels
+        return mean, cross_entropy if weights is None else cross_entropy * (count / total)
+
+
+__all__ = ["VATClassifier", "VATClassifierOutput"]
