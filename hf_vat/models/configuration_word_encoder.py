@@ -74,6 +74,8 @@ class WordEncoderConfig(ConfigWithSettings):
     pad_token_id: int | None = 0
 
     def __post_init__(self, **kwargs):
+        if not self.kernel_sizes or min(self.kernel_sizes) < 1:
+            raise ValueError(f"kernel_sizes={self.kernel_sizes} must be one or more widths of at least 1.")
         if self.hidden_size is None:
             self.hidden_size = {"lstm": 100, "cnn": 100 * len(self.kernel_sizes)}.get(
                 self.encoder_type, self.embedding_size
@@ -86,8 +88,6 @@ class WordEncoderConfig(ConfigWithSettings):
         Raises:
             ValueError: naming the setting, its value and what is allowed.
         """
-        if not self.kernel_sizes or min(self.kernel_sizes) < 1:
-            raise ValueError(f"kernel_sizes={self.kernel_sizes} must be one or more widths of at least 1.")
         if self.vocab_size < 1:
             raise ValueError(f"vocab_size={self.vocab_size} must be at least 1.")
         for name in ("dropout", "embedding_dropout"):
