@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One thread in each of two workers is faster than two threads in one.
 PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart test test-all bench docs release lint format clean
+.PHONY: quickstart test test-all bench docs release lint types format clean
 
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
@@ -43,6 +43,10 @@ lint: $(VENV)/lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
+# What the annotations say, and what a user's script is told by them; torch and transformers have to be there.
+types: $(VENV)/types
+	$(RUN) -m mypy
+
 format: $(VENV)/lint
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
@@ -68,6 +72,10 @@ $(VENV)/test: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[docs]"
+	@touch $@
+
+$(VENV)/types: $(VENV)/test
+	$(RUN) -m pip install --disable-pip-version-check -q "mypy>=2.4,<2.5"
 	@touch $@
 
 # Transformers' tests of models come with its source distribution (10 MB, of which 1 MB is kept), not with the package.

@@ -10,8 +10,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,

@@ -43,9 +43,9 @@ from transformers import (
     ViTConfig,
     XLMRobertaConfig,
     XLNetConfig,
+    initialization as init,
     pipeline,
 )
-from transformers import initialization as init
 
 from hf_vat import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig, explain
 from hf_vat.data.vocabulary import train_word_tokenizer

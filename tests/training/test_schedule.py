@@ -4,8 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.training import BetaSchedule, PhaseSchedule, VATTrainingArguments
