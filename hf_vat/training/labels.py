@@ -73,15 +73,15 @@ def find_class_weights(given: str | list[float] | None, dataset, classes: int) -
             raise InputError(
                 f"class_weights={given} are {len(given)} numbers, and the model has {classes} classes; give one each."
             )
-        return given
+        return [float(weight) for weight in given]
     columns = getattr(dataset, "column_names", None)
     if columns is None:
         raise InputError(
             'class_weights="balanced" counts the labels of the training set beforehand, which a stream or a set without '
             "columns does not allow; give one number per class."
         )
-    counts = Counter(dataset[label_column(columns, "training")][:])
-    counts = [counts[label] for label in range(classes)]
+    found = Counter(dataset[label_column(columns, "training")][:])
+    counts = [found[label] for label in range(classes)]
     if 0 in counts:
         raise InputError(
             f'class_weights="balanced" has no weight for class {counts.index(0)}, of which the training set has no text; '
