@@ -7,7 +7,7 @@ import torch
 from hf_vat.inference import evaluation_mode
 
 from .arguments import VATTrainingArguments
-from .schedule import has_mask_term
+from .schedule import loss_weights
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def warn_of_collapse(config, mean: float, sd: float, prefix: str, args: VATTrain
         what, change = "is nearly the same for all words", "Lower"
     else:
         return
-    remedy = f"{change} mask_beta (now {config.mask_beta})" if has_mask_term(config) else ""
+    remedy = f"{change} mask_beta (now {config.mask_beta})" if "mask_beta" in loss_weights(config) else ""
     if 0.01 <= mean <= most:
         remedy += (" or train" if remedy else "Train") + " longer."
     else:

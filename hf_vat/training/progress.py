@@ -10,16 +10,9 @@ from tqdm.auto import tqdm
 from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer import DEFAULT_PROGRESS_CALLBACK
 
-LOG_NAME = "training_log.jsonl"
+from hf_vat.models.phases import PHASES
 
-_PHASES = {
-    "joint": "joint trains everything together",
-    "finetune": "finetune trains the encoder and the learner's head, the compressor waits",
-    "compress": "compress trains attention and compressor, the encoder stays as it is",
-    "learn": "learn trains the encoder and the learner's head, attention stays as it is",
-}
-# What an epoch costs until one of its phase has been seen: with a frozen encoder a fifth (docs/measurements.md).
-_COSTS = defaultdict(lambda: 1.0, compress=0.2)
+LOG_NAME = "training_log.jsonl"
 
 
 def show_epochs(trainer) -> None:
@@ -52,7 +45,7 @@ class EpochLines(TrainerCallback):
         epochs = range(state.num_train_epochs)
         phases = dict.fromkeys(self.trainer.schedule.phase(epoch) for epoch in epochs)
         if self.trainer.schedule.alternates:
-            print(f"Phases: {'; '.join(_PHASES[phase] for phase in phases)}.", flush=True)
+            print(f"Phases: {'; '.join(f'{phase} {PHASES[phase].told}' for phase in phases)}.", flush=True)
         if not args.disable_tqdm and sys.stderr.isatty():
             self.bar = tqdm(
                 total=state.max_steps,
@@ -111,7 +104,9 @@ class EpochLines(TrainerCallback):
     def _expected(self, phase: str) -> float:
         """Seconds of an epoch: as those of its phase, or by what those of others cost."""
         seen = self.seconds[phase] or [
-            seconds / _COSTS[other] * _COSTS[phase] for other, many in self.seconds.items() for seconds in many
+            seconds / PHASES[other].cost * PHASES[phase].cost
+            for other, many in self.seconds.items()
+            for seconds in many
         ]
         return sum(seen) / len(seen)
 

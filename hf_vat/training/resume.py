@@ -8,18 +8,12 @@ import torch
 from transformers import PreTrainedConfig
 
 from hf_vat.errors import InputError
+from hf_vat.models.setting import declared_settings
 
 from .arguments import VATTrainingArguments
-from .schedule import MASK_BETA_SCHEDULE, PhaseSchedule, has_mask_term
+from .schedule import MASK_BETA_SCHEDULE, PhaseSchedule, loss_weights
 
 STATE_NAME = "vat_state.json"
-
-# Settings of a model that must agree between a checkpoint and the run that resumes it, as far as the model has them.
-_MODEL_SETTINGS = (
-    *("model_type", "pooling", "bottleneck", "heads", "kl_reduction", "prior", "num_labels"),
-    *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_temperature", "mask_reduction"),
-    *("mask_normalization", "mask_k", "mask_site", "freeze_embeddings"),
-)
 
 
 def resumed_settings(
@@ -28,12 +22,13 @@ def resumed_settings(
     args: VATTrainingArguments,
     class_weights: torch.Tensor | None,
 ) -> dict:
-    """What must agree between a checkpoint and the run that resumes it, beside the weights of the loss's terms."""
-    settings = {name: getattr(config, name) for name in _MODEL_SETTINGS if hasattr(config, name)}
+    """What must agree between a checkpoint and the run that resumes it, beside what training writes into the model."""
+    fixed = [name for name, one in declared_settings(type(config)).items() if not one.moves]
+    settings = {name: getattr(config, name) for name in ("model_type", "num_labels", *fixed)}
     if schedule.alternates:
         names = ("start", "start_epochs", "compress_epochs", "learn_epochs")
         settings |= {name: getattr(schedule, name) for name in names}
-    if has_mask_term(config):
+    if "mask_beta" in loss_weights(config):
         settings |= {name: getattr(args, name) for name in MASK_BETA_SCHEDULE}
     return settings | {"class_weights": None if class_weights is None else class_weights.tolist()}
 
@@ -76,6 +71,6 @@ def read_state(checkpoint: str, settings: dict) -> torch.Tensor | None:
 def take_over(config: PreTrainedConfig, checkpoint: str) -> None:
     """Set what training writes into the configuration to what it was at a checkpoint."""
     saved = type(config).from_pretrained(checkpoint)
-    for name in ("predict_from", "beta", "mask_beta"):
-        if hasattr(saved, name):
+    for name, one in declared_settings(type(config)).items():
+        if one.moves:
             setattr(config, name, getattr(saved, name))

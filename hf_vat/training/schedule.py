@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedConfig, TrainingArguments, get_scheduler
 
 from hf_vat.errors import InputError
+from hf_vat.models.setting import declared_settings, unmet_need
 
 from .arguments import VATTrainingArguments
 
@@ -134,9 +135,15 @@ class BetaSchedule:
         return (1 - share) * self.start + share * self.end
 
 
-def has_mask_term(config: PreTrainedConfig) -> bool:
-    """Whether the model's loss has a term of a word mask, weighed by `mask_beta`."""
-    return getattr(config, "mask_type", "none") in ("vmask", "iba")
+def loss_weights(config: PreTrainedConfig) -> dict[str, float]:
+    """Weights of the terms beside the cross-entropy that the model's loss has, as they are at this moment: `beta` of the
+    compression, `mask_beta` of a word mask's term."""
+    settings = declared_settings(type(config))
+    return {
+        name: float(getattr(config, name))
+        for name in ("beta", "mask_beta")
+        if unmet_need(settings[name], lambda other: getattr(config, other)) is None
+    }
 
 
 def mask_beta_schedule(args: VATTrainingArguments, config: PreTrainedConfig, name: str) -> BetaSchedule | None:
@@ -157,10 +164,10 @@ def mask_beta_schedule(args: VATTrainingArguments, config: PreTrainedConfig, nam
             f"mask_beta_start is {start} and mask_beta_end is {end}; give both, or neither (and no mask_beta_step_epochs) "
             "for a constant mask_beta."
         )
-    if not has_mask_term(config):
+    if "mask_beta" not in loss_weights(config):
         raise InputError(
             f"mask_beta_start={start} weighs the term of a word mask, and {name} with "
-            f"mask_type={getattr(config, 'mask_type', None)!r} has none; leave it out, or use mask_type "
+            f"mask_type={config.mask_type!r} has none; leave it out, or use mask_type "
             "'vmask' or 'iba'."
         )
     if args.load_best_model_at_end and args.metric_for_best_model.removeprefix("eval_") == "loss":

@@ -23,6 +23,7 @@ from transformers.trainer_utils import BestRun, default_compute_objective, get_l
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
+from hf_vat.models.phases import PHASES
 
 from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
@@ -32,7 +33,7 @@ from .measures import EvaluationMeans, TrainingMeans, measure_texts
 from .monitor import DivergenceWatch, attention_of, warn_of_collapse
 from .pushing import PushingTrainer
 from .resume import read_state, resumed_settings, take_over, write_state
-from .schedule import PhaseSchedule, has_mask_term, mask_beta_schedule, phase_factor
+from .schedule import PhaseSchedule, loss_weights, mask_beta_schedule, phase_factor
 from .selection import RoundPatience, early_stopping, warn_of_two_losses
 from .streams import TrainingStream, is_stream, refuse_stream
 
@@ -243,7 +244,8 @@ class VATTrainer(PushingTrainer):
         self._check_model()
         self._take_settings()
         self._probe_reference = None
-        self._betas_at_start = self._betas()  # a callback may move them, and a run is known by those it began with
+        # A callback may move them, and a run is known by those it began with.
+        self._betas_at_start = loss_weights(self.model.config)
         if self.mask_beta_schedule is not None:
             del self._betas_at_start["mask_beta"]
         if self._resumed_from is not None:
@@ -283,8 +285,8 @@ class VATTrainer(PushingTrainer):
         """Put the model into the phase of an epoch, and set β of its mask; called at its beginning."""
         phase = self.schedule.phase(epoch)
         self.model.set_phase(phase)
-        fresh = "compressor" if phase == "compress" else "learner"
-        self.model.config.predict_from = fresh if self.args.predict_from == "auto" else self.args.predict_from
+        predicts = PHASES[phase].predicts if self.args.predict_from == "auto" else self.args.predict_from
+        self.model.config.predict_from = predicts
         if self.mask_beta_schedule is not None:
             self.model.config.mask_beta = self.mask_beta_schedule.beta(epoch, self.state.num_train_epochs)
         in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
@@ -381,7 +383,7 @@ class VATTrainer(PushingTrainer):
         output.metrics[f"{metric_key_prefix}_samples"] = output.num_samples
         means = self._evaluated.take()
         if means is not None:
-            means |= self._betas()
+            means |= loss_weights(self.model.config)
             if type(self).compute_loss is VATTrainer.compute_loss:
                 output.metrics.pop(f"{metric_key_prefix}_loss", None)  # of batches, and 0 where no text has a label
                 if "cross_entropy" in means:
@@ -411,16 +413,10 @@ class VATTrainer(PushingTrainer):
         if self.is_in_train:
             logs["phase"] = self.classifier.phase
         if "loss" in logs:
-            logs.update(self._trained.take(self.accelerator) | self._betas())
+            logs.update(self._trained.take(self.accelerator) | loss_weights(self.model.config))
             if self._probe_reference is not None:
                 logs["attention_jsd"] = jensen_shannon(self._probe_reference, self._probe_attention()).mean().item()
         super().log(logs, start_time)
-
-    def _betas(self) -> dict[str, float]:
-        """Weights of the loss's terms, as they are at this moment."""
-        config = self.model.config
-        betas = {"beta": float(config.beta)} if self.schedule.alternates else {}
-        return betas | ({"mask_beta": float(config.mask_beta)} if has_mask_term(config) else {})
 
     def _probe_attention(self) -> torch.Tensor | None:
         """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
