@@ -1,17 +1,22 @@
-"""What the studies of recipes share: their options, validation data, and cells that are finished once."""
+"""What the studies of recipes share: their options, cells on validation data alone, and tables beside a control."""
 
-import json
 import shlex
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from datasets import DatasetDict
+from datasets import Dataset, DatasetDict
 
-from hf_vat.data import load_paper_dataset
-from hf_vat.errors import InputError
-from hf_vat.reproduction.running import RESULT
+from hf_vat.explanations import explain
+from hf_vat.faithfulness import Faithfulness
+from hf_vat.faithfulness.agreement import normalized_entropy
+from hf_vat.report import Table
+from hf_vat.report.tables import markdown
+from hf_vat.reproduction import Cell, CellSettings, run_cells
+
+Results = Mapping[str, Sequence[dict]]  # by row of a table and seed
 
 
 @dataclass
@@ -23,58 +28,133 @@ class StudyArguments:
     only: str | None = field(
         default=None, metadata={"help": "Rows to run, with semicolons between them; all if left out."}
     )
+    train_size: int | None = field(default=None, metadata={"help": "Training texts at most."})
     work_dir: str = field(default="runs/study", metadata={"help": "Folder for finished cells."})
     output: str = field(default="runs/study.md", metadata={"help": "Markdown file to write."})
     bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
     jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
 
 
-def load_validation(args: StudyArguments, dataset: str) -> DatasetDict:
-    """A data set without its test split, which no choice may depend on."""
-    data = load_paper_dataset(dataset, args.data_dir)
-    data.pop("test")
-    return data
+@dataclass(frozen=True)
+class StudySettings(CellSettings):
+    """Settings of cells that see no test split, on which no choice may depend."""
+
+    def load(self, dataset: str) -> DatasetDict:
+        data = super().load(dataset)
+        data.pop("test")
+        return data
 
 
-def cell_folder(args: StudyArguments, dataset: str, encoder: str, name: str, seed: int) -> Path:
-    folder = "".join(character if character.isalnum() else "-" for character in name)
-    return Path(args.work_dir) / f"{dataset}-{encoder}-{seed}" / folder
+@dataclass(frozen=True)
+class Study:
+    """A study: cells of one kind, and a table for each data set and encoder that has a row for each kind of run.
 
-
-def finished(folder: Path, settings: dict) -> dict | None:
-    """The result in a cell's folder, if there is one.
-
-    Raises:
-        InputError: if it was made with other settings.
+    Attributes:
+        rows: of the tables, kinds of the cell; `controls` are those that always run, and that all others are shown beside.
     """
-    path = folder / RESULT
-    if not path.is_file():
-        return None
-    result = json.loads(path.read_text(encoding="utf-8"))
-    if result["settings"] != settings:
-        raise InputError(f"{path} was made with other settings; choose another --work_dir.")
-    return result
+
+    args: StudyArguments
+    cell: type[Cell]
+    settings: CellSettings
+    rows: Sequence[str]
+    controls: Sequence[str] = ()
+
+    def run(self) -> None:
+        """Run what is missing of the rows that are asked for, and of what these need."""
+        rows = self.args.only.split(";") if self.args.only else self.rows
+        cells = [
+            self.cell(dataset, encoder, row, seed)
+            for dataset, encoder in self.places()
+            for seed in range(self.args.seeds)
+            for row in (*self.controls, *rows)
+        ]
+        wanted = dict.fromkeys(one for cell in cells for one in (cell.needs, cell) if one is not None)
+        run_cells(list(wanted), self.settings, self.args.jobs)
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Data sets and encoders."""
+        for encoder in self.args.encoders.split(","):
+            for dataset in self.args.datasets.split(","):
+                yield dataset, encoder
+
+    def finished(self, dataset: str, encoder: str) -> Results:
+        """The rows of which all seeds are finished, and all of them; nothing without the controls."""
+        found = {
+            row: [self.cell(dataset, encoder, row, seed).result(self.settings) for seed in range(self.args.seeds)]
+            for row in self.rows
+        }
+        found = {row: results for row, results in found.items() if None not in results}
+        return found if set(self.controls) <= found.keys() else {}
+
+    def write(self, title: str, about: str, tables: Sequence[Table]) -> None:
+        """Write the page, and print it."""
+        command = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+        parts = [f"# {title}", f"Written by `{command}`.", about, *map(markdown, tables)]
+        text = "\n\n".join(parts) + "\n"
+        Path(self.args.output).write_text(text, encoding="utf-8")
+        print(text)
 
 
-def beside_control(values: np.ndarray, control: np.ndarray | None, column: str) -> str:
-    """A cell of a table: mean ± sd over seeds in percent, and against the control, if there is one, in brackets. Entropy is no
-    percentage."""
-    if np.isnan(values).any():
-        return ""
-    if column == "entropy":
-        return f"{values.mean():.2f}"
-    spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    against = ""
-    if control is not None:
-        against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
-    return f"{100 * values.mean():.1f}{spread}{against}"
+def attention_measured(
+    classifier: tuple, judge: tuple | None, rows: Dataset, scores: Sequence[str], own: Sequence[str] = ()
+) -> dict:
+    """Accuracy of a classifier and the faithfulness of its attention on rows of data, of what one cell of a table shows.
+
+    Args:
+        classifier, judge: model and tokenizer. Without a judge, which scores the rankings, the classifier is itself one: found
+            is what random rankings give, "random".
+        scores: by the judge.
+        own: by the classifier itself; their names then begin with "self ".
+    """
+    texts, labels, options = rows["text"][:], rows["label"][:], {"ks": (5,), "batch_size": 64}
+    if judge is None:
+        random = Faithfulness(*classifier, texts, labels, **options).random(range(5)).to_dict()
+        found = {score: random[score]["mean"] for score in scores}
+        found |= {f"self {score}": random[score]["mean"] for score in own}
+        return {"accuracy": random["accuracy"], "random": found}
+    explanations = explain(*classifier, texts, labels=labels, batch_size=64)
+    by_judge = Faithfulness(*judge, explanations, **options).measure(explanations).scores
+    by_self = Faithfulness(*classifier, explanations, **options).measure(explanations).scores if own else {}
+    return {
+        "accuracy": float(np.mean([explanation.correct for explanation in explanations])),
+        "entropy": float(np.mean([normalized_entropy(one.scores) for one in explanations if one.words])),
+        **{score: by_judge[score] for score in scores},
+        **{f"self {score}": by_self[score] for score in own},
+    }
 
 
-def written_by(script: str) -> str:
-    """The line of a page that names the command which made it."""
-    return f"Written by `{shlex.join(['python', f'benchmarks/{script}', *sys.argv[1:]])}`."
+def beside_control(
+    results: Results, controls: Sequence[str], columns: Sequence[str], shown: Callable[[str], str]
+) -> list[list[str]]:
+    """Rows of a table: mean ± sd over seeds in percent; in brackets the mean difference from the last control and the seeds in
+    which it is above 0. Entropy is no percentage.
+
+    Args:
+        results: with the row "base", whose results hold those of "random" rankings.
+        shown: the name of a row as it is written.
+    """
+    rows = []
+    for name, found in {"random": [result["random"] for result in results["base"]], **results}.items():
+        cells = []
+        for column in columns:
+            values, control = (
+                np.array([result.get(column, np.nan) for result in one]) for one in (found, results[controls[-1]])
+            )
+            spread = f" ± {100 * values.std(ddof=1):.1f}" if len(values) > 1 else ""
+            against = f" ({100 * (values - control).mean():+.1f}; {(values > control).sum()} of {len(values)})"
+            percent = f"{100 * values.mean():.1f}{spread}{'' if name in ('random', *controls) else against}"
+            cells.append("" if np.isnan(values).any() else f"{values.mean():.2f}" if column == "entropy" else percent)
+        rows.append([shown(name), *cells])
+    return rows
 
 
-def write(args: StudyArguments, text: str) -> None:
-    Path(args.output).write_text(text, encoding="utf-8")
-    print(text)
+def differences(
+    by_dataset: Mapping[str, Results], controls: Sequence[str], columns: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Differences from the last control, shape [data sets, seeds, columns], of the other rows that all data sets have."""
+    values = {
+        name: np.array([[[one[column] for column in columns] for one in of[name]] for of in by_dataset.values()])
+        for name in next(iter(by_dataset.values()))
+        if name != "base" and all(name in of for of in by_dataset.values())
+    }
+    return {name: found - values[controls[-1]] for name, found in values.items() if name not in controls}

@@ -17,37 +17,18 @@ writes the tables again from what such a command has written, without training a
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from hf_vat.cli import given_options, is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
 from hf_vat.options import refuse_without_effect, settings_of
-from hf_vat.reproduction import DATASETS, CellSettings, run_cells, vat, vmask
+from hf_vat.reproduction import DATASETS, PAPERS, CellSettings, run_cells
+from hf_vat.reproduction.encoders import under_recipe
 
 
-class Paper(NamedTuple):
-    """A paper that can be reproduced: its tables and encoders by name, what results are read as, what writes them, and what
-    tells how the encoder's systems are trained."""
-
-    tables: Mapping[int, object]
-    encoders: Mapping[str, object]
-    results: type
-    write: Callable
-    kinds: tuple[str, ...] = ()
-    describe: Callable | None = None
-
-
-PAPERS = {
-    "vat": Paper(vat.TABLES, vat.ENCODERS, vat.VATResults, vat.write_vat, vat.KINDS, vat.describe),
-    "vmask": Paper(
-        vmask.TABLES,
-        {name: encoder for name, encoder in vmask.ENCODERS.items() if name not in vmask.BY_CODE},
-        vmask.VMaskResults,
-        vmask.write_vmask,
-    ),
-}
+def _of_each(what: str) -> str:
+    return "; ".join(f"of {name} {','.join(map(str, getattr(paper, what)))}" for name, paper in PAPERS.items())
 
 
 @dataclass
@@ -57,25 +38,26 @@ class ReproduceArguments:
         metadata={"help": "Tables of the paper, with commas between them; all that need no further files by default."},
     )
     datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
-    encoders: str = field(default="lstm", metadata={"help": f"One or more of {','.join(PAPERS['vmask'].encoders)}."})
+    encoders: str = field(default="lstm", metadata={"help": f"One or more: {_of_each('encoders')}."})
     seeds: int = field(default=3, metadata={"help": "Number of seeds."})
     add: str | None = field(
         default=None,
         metadata={"help": "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."},
     )
-    recipe: str | None = field(
-        default=None,
+    recipe: str = field(
+        default="paper",
         metadata={
-            "help": "Of VMASK: 'paper', the default, 'code', what the published code does, or both with a comma between them."
+            "help": "'paper', or of VMASK also 'code', what the published code does, or both with a comma between them."
         },
     )
     systems: str | None = field(
-        default=None,
-        metadata={"help": f"Of VMASK: base, VMASK and others of {','.join(vmask.SYSTEMS)}; all by default."},
+        default=None, metadata={"help": f"Some of the systems: {_of_each('systems')}; all by default."}
     )
     results: str | None = field(
         default=None,
-        metadata={"help": "Of VMASK: a vmask.json, to write its tables again; nothing is run, and pictures stay."},
+        metadata={
+            "help": "A JSON file of such a command, to write its tables again; nothing is run, and pictures stay."
+        },
     )
     data_dir: str | None = field(
         default=None,
@@ -108,10 +90,11 @@ def main():
         return
     refuse_without_effect("reproduce", given_options(ARGUMENTS, argv), settings_of(args))
     paper = PAPERS[name]
-    by_default = ",".join(str(number) for number in paper.tables if (name, number) != ("vat", 5))
-    tables = [int(number) for number in _listed("table", args.table or by_default, map(str, paper.tables))]
+    tables = [int(number) for number in _listed("table", args.table, paper.tables, paper.by_default)]
     datasets = _listed("datasets", args.datasets, DATASETS)
     encoders = _listed("encoders", args.encoders, paper.encoders)
+    recipes = _listed("recipe", args.recipe, paper.titles)
+    systems = _listed("systems", args.systems, paper.systems, paper.systems)
     for option in ("seeds", "jobs"):
         if getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}; it must be at least 1.")
@@ -119,57 +102,43 @@ def main():
         rows = getattr(args, option)
         if rows is not None and rows < 20:
             raise InputError(f"--{option} is {rows}; it must be at least 20, or left out for all rows.")
-    if name == "vat":
-        for option in ("recipe", "systems", "results"):
-            if getattr(args, option) is not None:
-                raise InputError(f"--{option} is for vmask, not for vat; leave it out.")
-    recipes = _listed("recipe", args.recipe or "paper", vmask.RECIPES)
-    systems = _listed("systems", args.systems or ",".join(vmask.SYSTEMS), vmask.SYSTEMS)
-    if not {"base", "VMASK"} <= set(systems):
-        raise InputError(f"--systems is {args.systems}; base and VMASK, which are compared, must be among them.")
     if args.results is not None:
         output = output_folder("--output_dir", args.output_dir)
-        path = vmask.rewrite_vmask(args.results, output, tables if args.table else None)
+        path = paper.rewrite(args.results, output, tables if args.table else None)
         print(f"Written to {path}")
         return
+    wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets}
+    wanted |= _added(args.add, paper.encoders)
+    settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
+    paper.check(settings, [dataset for dataset, _ in wanted], tables, systems)
     import_extra("matplotlib", "viz")
     import_extra("scipy.stats")
     import_extra("sklearn")
     output = output_folder("--output_dir", args.output_dir)
     output_folder("--work_dir", args.work_dir)
-    wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets}
-    wanted |= _added(args.add, paper.encoders)
-    if name == "vmask":
-        wanted = {(one[0], vmask.with_recipe(one[1], recipe)): wanted[one] for recipe in recipes for one in wanted}
-    chosen = {"systems": systems} if name == "vmask" else {}
     cells = [
-        cell for setting, seeds in wanted.items() for cell in paper.results.cells(*setting, seeds, tables, **chosen)
+        cell
+        for recipe in recipes
+        for (dataset, encoder), seeds in wanted.items()
+        for cell in paper.cells(dataset, under_recipe(encoder, recipe), seeds, tables, systems)
     ]
-    settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
-    if (
-        name == "vat"
-        and 5 in tables
-        and not any(vat.labelled_words(settings, dataset) for dataset in {dataset for dataset, _ in wanted})
-    ):
-        places = ", ".join(f"{folder}/{name} for {dataset}" for dataset, (folder, name, _) in vat.WORD_LABELS.items())
-        raise InputError(f"--table 5 needs texts with labelled words in --data_dir: {places}.")
-    for encoder in dict.fromkeys(encoder for _, encoder in wanted):
-        for kind in paper.kinds:
-            print(f"{encoder}, {kind}: {paper.describe(kind, paper.encoders[encoder])}", flush=True)
+    lines = [f"{one.encoder}, {one.kind}: {one.describe(settings)}" for one in cells if one.kind not in one.timed]
+    print("\n".join(dict.fromkeys(lines)), flush=True)
     results = paper.results(run_cells(cells, settings, args.jobs))
     path = paper.write(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")
 
 
-def _listed(option: str, given: str, allowed) -> list[str]:
-    allowed = list(allowed)
-    for value in given.split(","):
+def _listed(option: str, given: str | None, allowed: Collection, by_default: Collection = ()) -> list[str]:
+    allowed = list(map(str, allowed))
+    values = list(map(str, by_default)) if given is None else given.split(",")
+    for value in values:
         if value not in allowed:
             raise InputError(f"--{option} has {value!r}; there are {','.join(allowed)}.")
-    return list(dict.fromkeys(given.split(",")))
+    return list(dict.fromkeys(values))
 
 
-def _added(given: str | None, encoders: Mapping[str, object]) -> dict[tuple[str, str], int]:
+def _added(given: str | None, encoders: Collection[str]) -> dict[tuple[str, str], int]:
     """Numbers of seeds by data set and encoder."""
     found = {}
     for setting in given.split(",") if given else []:

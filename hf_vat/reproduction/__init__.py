@@ -1,6 +1,10 @@
 """The papers' experiments again: trained cells, tables beside the papers' numbers, claims with their tests."""
 
-from . import vat, vmask
-from .running import DATASETS, CellSettings, run_cells
+from .cells import DATASETS, Cell, CellSettings, run_cells
+from .paper import Paper, Results
+from .vat import VATPaper
+from .vmask import VMaskPaper
 
-__all__ = ["DATASETS", "CellSettings", "run_cells", "vat", "vmask"]
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (VATPaper(), VMaskPaper())}
+
+__all__ = ["DATASETS", "PAPERS", "Cell", "CellSettings", "Paper", "Results", "run_cells"]

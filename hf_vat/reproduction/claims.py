@@ -76,6 +76,33 @@ def claims_tables(claims: Sequence[dict], note: str = "") -> list[Table]:
     ]
 
 
+def recipes_tables(recipes: Sequence[dict]) -> list[Table]:
+    """What a recipe changes, as a table; nothing without.
+
+    Args:
+        recipes: what [`compare`] found, with the keys dataset, encoder, score and what.
+    """
+    rows = [
+        [
+            f"{one['encoder']}, {one['dataset']}",
+            one["score"],
+            one["what"],
+            f"{one['difference']:+.1f} [{one['low']:.1f}, {one['high']:.1f}]",
+            f"{one['p_value']:.3f}",
+            f"{one['seeds_won']} of {one['seeds']}",
+        ]
+        for one in recipes
+    ]
+    columns = ["setting", "score", "what", "difference", "p", "seeds above 0"]
+    caption = "Differences in points on the same test texts; intervals and p as those of the claims below."
+    return [Table("Recipes compared", columns, rows, caption)] if rows else []
+
+
+def per_text(values: Sequence) -> np.ndarray:
+    """Values per seed and text, or one for each seed, as an array [seeds, texts] or [seeds, 1]."""
+    return np.array(values, dtype=float).reshape(len(values), -1)
+
+
 def mean_sd(values: np.ndarray, paper: float | None = None, scale: int = 100) -> str:
     """Mean ± sd over seeds, and the paper's number in brackets."""
     digits = 1 if scale == 100 else 2

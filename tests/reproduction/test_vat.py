@@ -2,26 +2,23 @@
 
 import json
 import os
-import sys
 import time
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, set_seed
 
-from hf_vat.commands import reproduce
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction import CellSettings, run_cells, running
+from hf_vat.reproduction import CellSettings, cells, run_cells
 from hf_vat.reproduction.claims import claims_tables
-from hf_vat.reproduction.vat import ENCODERS, KINDS, Recipe, VATCell, VATResults, cells
-from hf_vat.reproduction.vat.report import heatmap_texts
-from hf_vat.reproduction.vat.systems import Encoder
+from hf_vat.reproduction.vat import ENCODERS, KINDS, VATCell, VATResults, experiments
+from hf_vat.reproduction.vat.page import heatmap_texts
+from hf_vat.training import Recipe
 
-SCORES = [f"{score}@{k}" for score in cells.SCORES for k in cells.KS]
+SCORES = [f"{score}@{k}" for score in experiments.SCORES for k in experiments.KS]
 WORD_SCORES = [
     f"{polarity} {score}@{k}"
     for polarity in ("positive", "negative")
@@ -219,14 +216,7 @@ def test_heatmaps_show_where_the_attention_differs_most():
 
 
 @pytest.fixture
-def tiny(tokenizer, tmp_path, monkeypatch):
-    """A tiny BERT in place of the encoders, and a data set whose label is one word."""
-    with torch.random.fork_rng():
-        set_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=256, **sizes))
-    encoder.save_pretrained(tmp_path / "encoder")
-    tokenizer.save_pretrained(tmp_path / "encoder")
+def tiny(bert, settings_of, monkeypatch):
     words = {
         "very negative": "bad",
         "negative": "dull",
@@ -234,22 +224,17 @@ def tiny(tokenizer, tmp_path, monkeypatch):
         "positive": "good",
         "very positive": "great",
     }
-    rows = [f"the {word} {noun},{label}" for label, word in words.items() for noun in ("film", "movie", "scene")]
-    (tmp_path / "data" / "sst1").mkdir(parents=True)
-    for split in ("train", "validation", "test"):
-        (tmp_path / "data" / "sst1" / f"{split}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
-    model = {"model_name_or_path": str(tmp_path / "encoder")}
     recipe = Recipe("joint", 1, 2, 1, 2, "separate", 0.1, "mean")
-    encoder = Encoder("BERT", lambda: model, ENCODERS["minilm"].training, "first", recipe)
-    monkeypatch.setitem(ENCODERS, "minilm", encoder)
-    return CellSettings(str(tmp_path / "data"), str(tmp_path / "work"))
+    monkeypatch.setitem(ENCODERS, "minilm", replace(ENCODERS["minilm"], model=lambda: bert, recipe=recipe))
+    nouns = ("film", "movie", "scene")
+    return settings_of("sst1", [f"the {word} {noun},{label}" for label, word in words.items() for noun in nouns])
 
 
 def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
     wanted = [VATCell("sst1", "minilm", kind, 0) for kind in KINDS]
     ran = []
-    run_cell = running.run_cell
-    monkeypatch.setattr(running, "run_cell", lambda cell, settings: (ran.append(cell.kind), run_cell(cell, settings)))
+    run_cell = cells.run_cell
+    monkeypatch.setattr(cells, "run_cell", lambda cell, settings: (ran.append(cell.kind), run_cell(cell, settings)))
     first = run_cells(wanted[:1], tiny)
     results = run_cells(wanted, tiny)
     assert ran == ["base", "ATT", "VAT"] and results[wanted[0]] == first[wanted[0]]
@@ -278,13 +263,12 @@ def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
         run_cells(wanted, CellSettings(tiny.data_dir, tiny.work_dir, max_train_samples=5))
 
 
-def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
+def test_the_command_writes_the_tables(tiny, tmp_path, run_command, capsys):
     options = ["--datasets", "sst1", "--encoders", "minilm", "--seeds", "2", "--data_dir", tiny.data_dir]
     options += ["--work_dir", tiny.work_dir, "--output_dir", str(tmp_path / "results"), "--table", "2"]
-    options += ["--add", "sst1/minilm/1"]
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vat", *options])
-    reproduce.main()
-    assert "### Table 2" in capsys.readouterr().out
+    run_command("vat", *options, "--add", "sst1/minilm/1")
+    said = capsys.readouterr().out
+    assert "### Table 2" in said and "minilm, VAT: pooling attention, bottleneck gaussian" in said
     folder = tmp_path / "results"
     text = (folder / "vat.md").read_text(encoding="utf-8")
     assert "| system | minilm, sst1 (1) |" in text and "hf-vat reproduce vat --datasets sst1" in text
@@ -304,14 +288,13 @@ def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
     assert "the film" not in text + (folder / "vat.json").read_text(encoding="utf-8")
 
 
-def test_table_5_needs_labelled_words(tiny, monkeypatch):
+def test_table_5_needs_labelled_words(tiny, run_command):
     options = ["--datasets", "sst1", "--encoders", "minilm", "--data_dir", tiny.data_dir, "--table", "5"]
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vat", *options, "--work_dir", tiny.work_dir])
     with pytest.raises(InputError, match="--table 5 needs texts with labelled words"):
-        reproduce.main()
+        run_command("vat", *options, "--work_dir", tiny.work_dir)
 
 
-def test_labelled_words_are_scored(tiny, tmp_path):
+def test_labelled_words_are_scored(tiny, settings_of, tmp_path):
     path = tmp_path / "data" / "sst_words" / "test.jsonl"
     path.parent.mkdir()
     lines = [
@@ -320,10 +303,7 @@ def test_labelled_words_are_scored(tiny, tmp_path):
         {"tokens": ["bad", "film"], "token_labels": [1, 2], "label": 1},
     ]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    rows = ["text,label", *["a bad film,negative", "a good film,positive"] * 3]
-    (tmp_path / "data" / "sst2").mkdir()
-    for split in ("train", "validation", "test"):
-        (tmp_path / "data" / "sst2" / f"{split}.csv").write_text("\n".join(rows), encoding="utf-8")
+    settings_of("sst2", ["a bad film,negative", "a good film,positive"] * 3)
     base, vat = VATCell("sst2", "minilm", "base", 0), VATCell("sst2", "minilm", "VAT", 0)
     results = run_cells([base, vat], tiny)
     expected = results[base]["rows"]["Random"]["words"]
@@ -375,7 +355,7 @@ def _write_process(path, seconds):
 
 def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
     paths = [tmp_path / str(number) for number in range(3)]
-    running.in_parallel(_write_process, [(path, 0) for path in paths], 2, "cells")
+    cells.in_parallel(_write_process, [(path, 0) for path in paths], 2, "cells")
     found = [path.read_text(encoding="utf-8").split() for path in paths]
     assert str(os.getpid()) not in {process for process, _ in found}
     assert {threads for _, threads in found} == {str(max(1, torch.get_num_threads() // 2))}
@@ -395,7 +375,6 @@ def test_jobs_run_in_processes_that_share_the_cores(tmp_path):
         ([], "The paper is None"),
     ],
 )
-def test_bad_options_are_named(monkeypatch, options, message):
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", *options])
+def test_bad_options_are_named(run_command, options, message):
     with pytest.raises(InputError, match=message):
-        reproduce.main()
+        run_command(*options)

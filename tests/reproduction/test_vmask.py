@@ -1,26 +1,23 @@
 """The VMASK paper again: systems share a start, masks and explanations are measured, tables and claims come from them."""
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, set_seed
+from transformers import set_seed
 
-from hf_vat.commands import reproduce
 from hf_vat.data import PAPER_DATASETS
 from hf_vat.errors import InputError
 from hf_vat.models import BertVMaskConfig, BertWithVMask
 from hf_vat.report.tables import markdown
-from hf_vat.reproduction import CellSettings, run_cells
-from hf_vat.reproduction.claims import claims_tables
-from hf_vat.reproduction.vmask import ENCODERS, SYSTEMS, VMaskCell, VMaskResults, rewrite_vmask, systems
-from hf_vat.reproduction.vmask.cells import KS, second_softmax, second_softmax_bound
-from hf_vat.reproduction.vmask.paper import VMASK_AOPC
-from hf_vat.reproduction.vmask.results import recipes_tables
+from hf_vat.reproduction import PAPERS, encoders, run_cells
+from hf_vat.reproduction.claims import claims_tables, recipes_tables
+from hf_vat.reproduction.vmask import ENCODERS, SYSTEMS, VMaskCell, VMaskResults
+from hf_vat.reproduction.vmask.experiments import KS, second_softmax, second_softmax_bound
+from hf_vat.reproduction.vmask.numbers import VMASK_AOPC
 from hf_vat.training import BetaSchedule
 
 CURVES = [f"posthoc_self@{k}" for k in KS]
@@ -179,8 +176,8 @@ def test_claims_are_paired_over_texts(results):
 
 
 def test_f64_f66_the_published_codes_recipe_by_name(monkeypatch):
-    made = ENCODERS["cnn-code"].system("VMASK")
-    assert made["model"] == {
+    model, training = ENCODERS["cnn-code"].system("VMASK")
+    assert model == {
         "mask_type": "vmask",
         "mask_layers": 2,
         "mask_sample": "hard_st",
@@ -188,15 +185,15 @@ def test_f64_f66_the_published_codes_recipe_by_name(monkeypatch):
         "mask_reduction": "position_mean",
         "mask_site": "word",
     }
-    epochs = made["training"]["num_train_epochs"]
-    given = [made["training"][f"mask_beta_{name}"] for name in ("start", "end", "step_epochs")]
+    epochs = training["num_train_epochs"]
+    given = [training[f"mask_beta_{name}"] for name in ("start", "end", "step_epochs")]
     by_hand = {0: 1.0, 3: 1.0, 4: 0.901, 36: 0.109, 39: 0.109}  # the code's 0, 9, 10, 90 and 99 of 100
     assert epochs == 40 and {epoch: BetaSchedule(*given).beta(epoch, epochs) for epoch in by_hand} == pytest.approx(
         by_hand
     )
     assert [ENCODERS[f"{name}-code"].recipe.hidden_size for name in ("lstm", "minilm", "bert")] == [300, 100, 100]
     assert [ENCODERS[f"{name}-code"].epochs for name in ("lstm", "minilm", "bert")] == [40, 10, 10]
-    monkeypatch.setattr(systems, "glove_folder", lambda: "glove")
+    monkeypatch.setattr(encoders, "glove_folder", lambda: "glove")
     usual, code = ENCODERS["cnn"], ENCODERS["cnn-code"]
     assert code.model() == usual.model() | {"head_layers": 1, "embedding_dropout": 0.0}
     assert ENCODERS["lstm-code"].model() == ENCODERS["lstm"].model() | {"head_layers": 1}
@@ -235,27 +232,18 @@ def test_f66_a_reproduction_of_some_systems_has_rows_for_them_alone(results):
     assert list(dict(row[:2] for row in table(both, 3))) == ["base", "VMASK"]
     assert {claim["claim"] for claim in both.claims([3])} == {"VMASK > base", "VMASK > Random"}
     assert [row[1] for row in both.tables([])[0].rows] == ["VMASK", "Random"] * 2
-    cells = VMaskResults.cells("trec", "minilm-code", 1, [3], ["base", "VMASK"])
+    cells = PAPERS["vmask"].cells("trec", "minilm-code", 1, [3], ["base", "VMASK"])
     assert [cell.name for cell in cells] == [f"trec-minilm-code-{kind}-0" for kind in ("start", "base", "VMASK")]
 
 
-def test_f65_tables_are_written_again_from_the_json_file(results, tmp_path, monkeypatch, capsys):
+def test_f65_tables_are_written_again_from_the_json_file(results, tmp_path, run_command):
     numbers = (3, 4, 6, 8, 9, 11)
     written = {"command": "hf-vat reproduce vmask", "tables": list(numbers), "cells": results.summaries()}
     written |= {"recipes": [], "claims": results.claims(numbers)}
     lime = next(claim for claim in written["claims"] if claim["score"] == "prob_drop@5, LIME")
     lime["paper"] = 0.05  # as it was written before
     (tmp_path / "vmask.json").write_text(json.dumps(written), encoding="utf-8")
-    argv = [
-        "hf-vat reproduce",
-        "vmask",
-        "--results",
-        str(tmp_path / "vmask.json"),
-        "--output_dir",
-        str(tmp_path / "new"),
-    ]
-    monkeypatch.setattr(sys, "argv", argv)
-    reproduce.main()
+    run_command("vmask", "--results", tmp_path / "vmask.json", "--output_dir", tmp_path / "new")
     text = (tmp_path / "new" / "vmask.md").read_text(encoding="utf-8")
     for expected in (*results.tables(numbers), *claims_tables(results.claims(numbers))):
         assert markdown(expected) in text, expected.heading
@@ -264,18 +252,8 @@ def test_f65_tables_are_written_again_from_the_json_file(results, tmp_path, monk
     again = json.loads((tmp_path / "new" / "vmask.json").read_text(encoding="utf-8"))
     lime["paper"] = None
     assert again == written
-    argv[3:] = [str(tmp_path / "new" / "vmask.json"), "--output_dir", str(tmp_path / "newer")]
-    reproduce.main()
+    run_command("vmask", "--results", tmp_path / "new" / "vmask.json", "--output_dir", tmp_path / "newer")
     assert (tmp_path / "newer" / "vmask.md").read_text(encoding="utf-8") == text
-
-
-def test_f65_the_page_in_the_documentation_is_what_its_json_file_gives(tmp_path):
-    folder = Path(__file__).resolve().parents[2] / "docs" / "results"
-    for name in ("vmask", "vmask-code"):
-        path = rewrite_vmask(folder / f"{name}.json", tmp_path)
-        assert path.name == f"{name}.md"
-        for file in (path, path.with_suffix(".json")):
-            assert file.read_text(encoding="utf-8") == (folder / file.name).read_text(encoding="utf-8")
 
 
 def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
@@ -302,9 +280,9 @@ def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["vat", "--recipe", "code"], "--recipe is for vmask, not for vat"),
-        (["vat", "--systems", "base"], "--systems is for vmask, not for vat"),
-        (["vat", "--results", "vat.json"], "--results is for vmask, not for vat"),
+        (["vat", "--recipe", "code"], "--recipe has 'code'; there are paper"),
+        (["vat", "--systems", "base"], "base and VAT, which are compared, must be among them"),
+        (["vat", "--results", "nowhere.json"], "nowhere.json is no vat.json"),
         (["vmask", "--recipe", "ours"], "--recipe has 'ours'; there are paper,code"),
         (["vmask", "--systems", "base"], "base and VMASK, which are compared, must be among them"),
         (["vmask", "--encoders", "cnn-code"], "--encoders has 'cnn-code'; there are cnn,lstm,minilm,bert"),
@@ -312,41 +290,27 @@ def test_f67_what_is_said_of_vmasks_explanations_is_what_was_measured():
         (["vmask", "--results", "package.json"], "package.json is no vmask.json"),
     ],
 )
-def test_f66_options_that_do_not_fit_are_named(argv, message, tmp_path, monkeypatch):
+def test_f66_options_that_do_not_fit_are_named(argv, message, tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "package.json").write_text('{"name": "vmask"}', encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", *argv])
     with pytest.raises(InputError, match=message):
-        reproduce.main()
+        run_command(*argv)
 
 
 # Cells
 
 
 @pytest.fixture
-def tiny(tokenizer, tmp_path, monkeypatch):
-    """A tiny CNN and a tiny BERT in place of the encoders, and a data set whose label is one word."""
-    with torch.random.fork_rng():
-        set_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=256, **sizes))
-    encoder.save_pretrained(tmp_path / "encoder")
-    tokenizer.save_pretrained(tmp_path / "encoder")
-    words = {"negative": "bad", "positive": "good"}
-    nouns = ("film", "movie", "scene", "plot")
-    rows = [f"the {word} {noun},{label}" for label, word in words.items() for noun in nouns]
-    (tmp_path / "data" / "sst2").mkdir(parents=True)
-    for split in ("train", "validation", "test"):
-        (tmp_path / "data" / "sst2" / f"{split}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+def tiny(bert, settings_of, monkeypatch):
+    """A tiny CNN as well."""
     cnn = {"word_encoder": "cnn", "encoder_size": 6, "embedding_size": 8, "word_preset": "vmask", "word_dropout": 0.0}
     few = {"epochs": 2, "lime_samples": 20, "shapley_samples": 2}
-    monkeypatch.setitem(ENCODERS, "cnn", replace(ENCODERS["cnn"], model=lambda: dict(cnn), **few))
     code = cnn | {"head_layers": 1, "embedding_dropout": 0.0}
-    monkeypatch.setitem(ENCODERS, "cnn-code", replace(ENCODERS["cnn-code"], model=lambda: code, **few))
-    bert = {"model_name_or_path": str(tmp_path / "encoder")}
-    made = replace(ENCODERS["minilm"], model=lambda: bert, start_epochs=1, **few)
-    monkeypatch.setitem(ENCODERS, "minilm", made)
-    return CellSettings(str(tmp_path / "data"), str(tmp_path / "work"))
+    for name, model, start in (("cnn", cnn, 0), ("cnn-code", code, 0), ("minilm", bert, 1)):
+        made = replace(ENCODERS[name], model=lambda model=model: dict(model), start_epochs=start, **few)
+        monkeypatch.setitem(ENCODERS, name, made)
+    words, nouns = {"negative": "bad", "positive": "good"}, ("film", "movie", "scene", "plot")
+    return settings_of("sst2", [f"the {word} {noun},{label}" for label, word in words.items() for noun in nouns])
 
 
 def log_of(cell, settings):
@@ -389,13 +353,12 @@ def _sigmoid(values: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-values))
 
 
-def test_f66_the_command_compares_the_recipes(tiny, tmp_path, monkeypatch, capsys):
+def test_f66_the_command_compares_the_recipes(tiny, tmp_path, monkeypatch, run_command):
     folder = tmp_path / "results"
     options = ["--datasets", "sst2", "--encoders", "cnn", "--seeds", "2", "--data_dir", tiny.data_dir]
     options += ["--recipe", "paper,code", "--systems", "base,VMASK", "--table", "3,4,8"]
     options += ["--work_dir", tiny.work_dir, "--output_dir", str(folder)]
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", *options])
-    reproduce.main()
+    run_command("vmask", *options)
     text = (folder / "vmask-code.md").read_text(encoding="utf-8")
     for said in ("### Recipes compared", "cnn-code, sst2 (2)", "VMASK - base, recipe code", "(500 wide between)"):
         assert said in text
@@ -412,19 +375,18 @@ def test_f66_the_command_compares_the_recipes(tiny, tmp_path, monkeypatch, capsy
     assert [one["model"]["mask_reduction"] for one in settings] == [None, "token_mean", None, "position_mean"]
     assert [one["training"]["mask_beta_step_epochs"] for one in settings] == [None, None, None, 4]
     assert [one["model"]["max_length"] for one in settings] == [256, 256, 50, 50]  # of SST-2 in the paper's table 7
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", "--results", str(folder / "vmask-code.json")])
     monkeypatch.chdir(tmp_path)
-    reproduce.main()
+    run_command("vmask", "--results", folder / "vmask-code.json")
     again = (tmp_path / "runs" / "results" / "vmask-code.md").read_text(encoding="utf-8")
     assert again == text
 
 
-def test_the_command_writes_the_tables(tiny, tmp_path, monkeypatch, capsys):
+def test_the_command_writes_the_tables(tiny, tmp_path, run_command, capsys):
     folder = tmp_path / "results"
     options = ["--datasets", "sst2", "--encoders", "cnn", "--seeds", "2", "--data_dir", tiny.data_dir]
     options += ["--work_dir", tiny.work_dir, "--output_dir", str(folder)]
-    monkeypatch.setattr(sys, "argv", ["hf-vat reproduce", "vmask", *options])
-    reproduce.main()
+    run_command("vmask", *options)
+    assert "cnn, VMASK: pooling" in capsys.readouterr().out
     text = (folder / "vmask.md").read_text(encoding="utf-8")
     for number in (3, 4, 6, 8, 9, 11):
         assert f"### Table {number}. " in text

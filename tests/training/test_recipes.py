@@ -6,7 +6,8 @@ import pytest
 
 from hf_vat.commands import train
 from hf_vat.options import settings_of
-from hf_vat.reproduction import vat
+from hf_vat.reproduction import CellSettings, encoders
+from hf_vat.reproduction.vat import VATCell
 from hf_vat.training import ModelArguments, describe_recipe, recipe_defaults
 
 SYSTEMS = {
@@ -39,16 +40,17 @@ class Nobody:
 @pytest.mark.parametrize("kind", SYSTEMS)
 @pytest.mark.parametrize("encoder", ["bert", "lstm"])
 def test_f11_f16_f42_both_commands_say_the_same_settings(trained_with, monkeypatch, encoder, kind):
-    monkeypatch.setattr(vat.systems, "glove_folder", lambda: "vectors")
+    monkeypatch.setattr(encoders, "glove_folder", lambda: "vectors")
     options = [*SYSTEMS[kind], "max" if encoder == "lstm" else "first"] if kind == "base" else SYSTEMS[kind]
     if encoder == "lstm":
         options = [*options, "--word_encoder", "lstm", "--vectors", "vectors"]
     model_args, data_args, args = trained_with(*options)
     said = describe_recipe(settings_of(model_args, data_args, args))
-    assert said == vat.describe(kind, vat.ENCODERS[encoder])
+    cell = VATCell("trec", encoder, kind, 0)
+    assert said == cell.describe(CellSettings())
     assert ("beta" in said) == (kind == "VAT") and "learning_rate" in said
     if encoder == "lstm":
-        ours, _ = vat.systems.settings(kind, vat.ENCODERS["lstm"], vat.ENCODERS["lstm"].recipe)
+        ours, _ = cell.arguments(CellSettings())
         assert ours == model_args
 
 

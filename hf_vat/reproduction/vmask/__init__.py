@@ -1,19 +1,8 @@
 """The experiments of the VMASK paper: "Learning Variational Word Masks" (Chen and Ji 2020)."""
 
-from .cells import VMaskCell
-from .report import rewrite_vmask, write_vmask
-from .results import TABLES, VMaskResults
-from .systems import BY_CODE, ENCODERS, RECIPES, SYSTEMS, with_recipe
+from .experiments import VMaskCell
+from .page import VMaskPaper
+from .systems import ENCODERS, SYSTEMS
+from .tables import TABLES, VMaskResults
 
-__all__ = [
-    "BY_CODE",
-    "ENCODERS",
-    "RECIPES",
-    "SYSTEMS",
-    "TABLES",
-    "VMaskCell",
-    "VMaskResults",
-    "rewrite_vmask",
-    "with_recipe",
-    "write_vmask",
-]
+__all__ = ["ENCODERS", "SYSTEMS", "TABLES", "VMaskCell", "VMaskPaper", "VMaskResults"]

@@ -10,13 +10,13 @@ from transformers import DataCollatorWithPadding, set_seed
 from hf_vat.training import ModelArguments
 from hf_vat.training.loading import load_model
 
-from .systems import SYSTEMS, Encoder
+from .systems import SYSTEMS, VMaskEncoder
 
 _BATCHES = 10
 _ROUNDS = 7
 
 
-def step_seconds(encoder: Encoder, data: DatasetDict) -> dict[str, float]:
+def step_seconds(encoder: VMaskEncoder, data: DatasetDict) -> dict[str, float]:
     """Seconds of a training step (forward, backward, update) by system, on the same batches.
 
     The systems take turns at each batch. Of each step the fastest of seven rounds counts, since other work on the machine
@@ -32,7 +32,7 @@ def step_seconds(encoder: Encoder, data: DatasetDict) -> dict[str, float]:
         set_seed(0)
         steps = {}
         for system in SYSTEMS:
-            arguments = ModelArguments(max_length=256, **encoder.system(system)["model"], **encoder.model())
+            arguments = ModelArguments(max_length=256, **encoder.system(system)[0], **encoder.model())
             tokenizer, model = load_model(arguments, data["train"])
             weight_decay = encoder.weight_decay if system == "l2" else 0.0
             trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -1,17 +1,8 @@
 """The systems of the VMASK paper on its encoders: what they are made of, and how they are trained."""
 
-import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
-from datasets import DatasetDict
-
-from hf_vat.data.offline import glove_folder, minilm_folder
-from hf_vat.reproduction.running import train_once
-from hf_vat.training import ModelArguments, recipes
-
-from .paper import VMASK_LENGTHS
+from hf_vat.reproduction.encoders import BERT, MINILM, Encoder, under_recipe, word_encoder
 
 SYSTEMS = ("base", "l2", "L2X", "IBA", "VMASK")
 _MASK_TYPES = {"base": "none", "l2": "none", "L2X": "l2x", "IBA": "iba", "VMASK": "vmask"}
@@ -37,13 +28,10 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """An encoder of the reproduction, and the training of all systems on it.
+class VMaskEncoder(Encoder):
+    """An encoder, and the training of all systems on it.
 
     Attributes:
-        paper: name of the paper's encoder that it stands for.
-        model: its part of `ModelArguments`, made when it is needed, as packages are looked up.
-        training: its part of `VATTrainingArguments`.
         start_epochs: epochs of fine-tuning without mask that come first and that all systems share (the paper: "we
             fine-tune BERT-base on the task first"); 0 for encoders that start with a mask.
         epochs: epochs of each system after that, with frozen embeddings.
@@ -53,9 +41,6 @@ class Encoder:
         paper_lengths: whether texts are cut to the words that the paper's table 7 has.
     """
 
-    paper: str
-    model: Callable[[], dict]
-    training: dict
     start_epochs: int
     epochs: int
     weight_decay: float
@@ -63,10 +48,6 @@ class Encoder:
     shapley_samples: int
     recipe: Recipe = Recipe()
     paper_lengths: bool = False
-
-    @property
-    def pretrained(self) -> bool:
-        return self.paper == "BERT"
 
     def decisive(self, kind: str) -> dict:
         """What must agree before a trained system, or the cost of all, is used again."""
@@ -76,45 +57,35 @@ class Encoder:
             del settled["recipe"]
         return settled
 
-    def system(self, kind: str) -> dict:
-        """What makes a system, as model arguments and training arguments."""
+    def system(self, kind: str) -> tuple[dict, dict]:
+        """What makes a system, or the "start" that those on a pretrained encoder share; see
+        [`Cell.system`](hf_vat.reproduction.Cell.system)."""
+        if kind == "start":
+            return {"pooling": "first", "bottleneck": "none"}, {"num_train_epochs": self.start_epochs}
         model, training = {"mask_type": _MASK_TYPES[kind]}, {"num_train_epochs": self.epochs}
         if kind == "l2":
             training["weight_decay"] = self.weight_decay
         if kind == "VMASK":
             for name, value in asdict(self.recipe).items():
                 (training if name.startswith("beta") else model)[f"mask_{name}"] = value
-        return {"model": model, "training": training}
-
-
-def _glove() -> dict:
-    return {"vectors": glove_folder(), "word_preset": "vmask", "word_dropout": 0.2}
+        return model, training
 
 
 # docs/results/vmask.md was measured with a constant rate.
-_PRETRAINED = recipes.PRETRAINED | {"lr_scheduler_type": "constant_with_warmup"}
+_CONSTANT = {"training": MINILM.training | {"lr_scheduler_type": "constant_with_warmup"}}
+_GLOVE = {"word_preset": "vmask", "word_dropout": 0.2}
+_SCRATCH = {"start_epochs": 0, "epochs": 40, "weight_decay": 0.1, "lime_samples": 500, "shapley_samples": 10}
+_STARTED = {"start_epochs": 3, "epochs": 3, "weight_decay": 0.1, "lime_samples": 100, "shapley_samples": 5}
 ENCODERS = {
-    "cnn": Encoder(
-        "CNN", lambda: {"word_encoder": "cnn", "encoder_size": 300, **_glove()}, recipes.WORDS, 0, 40, 0.1, 500, 10
-    ),
-    "lstm": Encoder(
-        "LSTM", lambda: {"word_encoder": "lstm", "encoder_size": 100, **_glove()}, recipes.WORDS, 0, 40, 0.1, 500, 10
-    ),
-    "minilm": Encoder("BERT", lambda: {"model_name_or_path": minilm_folder()}, _PRETRAINED, 3, 3, 0.1, 100, 5),
-    "bert": Encoder(
-        "BERT", lambda: {"model_name_or_path": "google-bert/bert-base-uncased"}, _PRETRAINED, 3, 3, 0.1, 100, 5
-    ),
+    "cnn": VMaskEncoder(**vars(word_encoder("cnn", encoder_size=300, **_GLOVE)), **_SCRATCH),
+    "lstm": VMaskEncoder(**vars(word_encoder("lstm", encoder_size=100, **_GLOVE)), **_SCRATCH),
+    "minilm": VMaskEncoder(**(vars(MINILM) | _CONSTANT), **_STARTED),
+    "bert": VMaskEncoder(**(vars(BERT) | _CONSTANT), **_STARTED),
 }
-RECIPES = ("paper", "code")
 _CODE_HIDDEN = {"CNN": 500, "LSTM": 300, "BERT": 100}
 
 
-def with_recipe(encoder: str, recipe: str) -> str:
-    """The name of an encoder of [`ENCODERS`] under a recipe."""
-    return encoder if recipe == "paper" else f"{encoder}-{recipe}"
-
-
-def _by_code(usual: Encoder) -> Encoder:
+def _by_code(usual: VMaskEncoder) -> VMaskEncoder:
     """The encoder and its systems as in the published code, but for learning rate, batches and, of CNN and LSTM, epochs.
 
     Two layers score a word, draws are 0 or 1, the term is the mean over all positions of batches in random order, padding
@@ -145,63 +116,4 @@ def _by_code(usual: Encoder) -> Encoder:
     )
 
 
-BY_CODE = {with_recipe(name, "code"): _by_code(encoder) for name, encoder in ENCODERS.items()}
-ENCODERS |= BY_CODE
-
-
-def _length(encoder: Encoder, dataset: str) -> int:
-    return VMASK_LENGTHS.get(dataset, 256) if encoder.paper_lengths else 256
-
-
-def train_system(
-    kind: str,
-    encoder: Encoder,
-    data: DatasetDict,
-    name: str,
-    seed: int,
-    folder: Path,
-    decisive: dict,
-    start: Path | None = None,
-    bf16: bool = False,
-) -> Path:
-    """Train a system, unless it is trained already, and keep the model of the epoch that is best on validation data.
-
-    Args:
-        kind: a system, or "start": what systems on a pretrained encoder share.
-        name: of the data set, for the run's settings.
-        folder, decisive: see [`train_once`].
-        start: folder of the model of "start"; None for encoders without.
-
-    Returns:
-        The folder, with the model and its tokenizer.
-
-    Raises:
-        InputError: if the folder holds another run, or the encoder cannot be loaded.
-    """
-    model = encoder.model() if start is None else {"model_name_or_path": str(start)}
-    if kind == "start":
-        made = {
-            "model": {"pooling": "first", "bottleneck": "none"},
-            "training": {"num_train_epochs": encoder.start_epochs},
-        }
-    else:
-        made = encoder.system(kind)
-    train_once(
-        folder,
-        decisive,
-        ModelArguments(max_length=_length(encoder, name), **made["model"], **model),
-        name,
-        data,
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        save_total_limit=1,
-        load_best_model_at_end=True,
-        metric_for_best_model="accuracy",
-        seed=seed,
-        bf16=bf16,
-        **made["training"],
-        **encoder.training,
-    )
-    for checkpoint in folder.glob("checkpoint-*"):  # the best is what the folder itself holds
-        shutil.rmtree(checkpoint)
-    return folder
+ENCODERS |= {under_recipe(name, "code"): _by_code(encoder) for name, encoder in ENCODERS.items()}

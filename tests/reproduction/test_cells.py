@@ -6,7 +6,7 @@ from datasets import Dataset, DatasetDict
 from filelock import FileLock
 
 from hf_vat.errors import InputError
-from hf_vat.reproduction import CellSettings, run_cells, running
+from hf_vat.reproduction import CellSettings, cells, run_cells
 from hf_vat.reproduction.claims import compare
 from hf_vat.reproduction.vat import VATCell
 from hf_vat.reproduction.vmask import VMaskCell
@@ -15,10 +15,10 @@ from hf_vat.reproduction.vmask import VMaskCell
 def test_what_others_need_runs_first_and_what_is_timed_runs_alone(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(
-        running, "in_parallel", lambda _, tasks, jobs, label: ran.append((jobs, [cell.kind for cell, _ in tasks]))
+        cells, "in_parallel", lambda _, tasks, jobs, label: ran.append((jobs, [cell.kind for cell, _ in tasks]))
     )
-    cells = [VMaskCell("trec", "minilm", kind, 0) for kind in ("cost", "VMASK", "start", "base")]
-    run_cells(cells, CellSettings(work_dir=str(tmp_path)), jobs=2)
+    wanted = [VMaskCell("trec", "minilm", kind, 0) for kind in ("cost", "VMASK", "start", "base")]
+    run_cells(wanted, CellSettings(work_dir=str(tmp_path)), jobs=2)
     assert ran == [(2, ["start"]), (2, ["VMASK", "base"]), (1, ["cost"])]
 
 
@@ -29,9 +29,9 @@ def test_two_processes_do_not_write_the_same_cell(tmp_path, monkeypatch):
     cell, settings = VMaskCell("trec", "cnn", "base", 0), CellSettings(work_dir=str(tmp_path))
     cell.folder(settings).mkdir()
     with FileLock(cell.folder(settings) / ".lock"), pytest.raises(InputError, match="another process"):
-        running.run_cell(cell, settings)
+        cells.run_cell(cell, settings)
     assert cell.result(settings) is None
-    running.run_cell(cell, settings)  # the lock goes with its process
+    cells.run_cell(cell, settings)  # the lock goes with its process
     assert cell.result(settings)["measured"] == 1
 
 

@@ -1,20 +1,24 @@
 """Cells of the VAT paper: base, ATT and VAT are trained, and their rankings explained and measured."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from datasets import DatasetDict
+from transformers import TrainerCallback
 
 from hf_vat.cli import load_classifier
 from hf_vat.data import load_semeval_words, load_sst_words, sentiment_words
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.rationales import precision_recall_f1_at_k
-from hf_vat.reproduction.running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings, text_vectors
+from hf_vat.reproduction.cells import Cell, CellSettings
+from hf_vat.reproduction.measuring import BATCH_SIZE, predicted_right, text_vectors
 
 from .representations import separation
-from .systems import ENCODERS, KINDS, ROWS, train_system
+from .systems import ENCODERS, KINDS, ROWS
 
 KS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
@@ -25,6 +29,17 @@ WORD_LABELS = {
 }
 WORD_KS = (1, 5)
 _SHOWN_VECTORS = 1000  # as many texts as in the paper's figures 3 and 6
+
+
+class _KeepIterations(TrainerCallback):
+    """A checkpoint at the end of each iteration."""
+
+    def __init__(self, ends):
+        self.ends = set(ends)
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        control.should_save = round(state.epoch) in self.ends
+        return control
 
 
 class VATCell(Cell):
@@ -42,34 +57,52 @@ class VATCell(Cell):
     kinds = KINDS
 
     @property
-    def base(self) -> "VATCell":
+    def needs(self) -> "VATCell | None":
         """The cell whose model judges the rankings, by the paper's protocol."""
-        return VATCell(self.dataset, self.encoder, "base", self.seed)
+        return None if self.kind == "base" else replace(self, kind="base")
 
     @property
-    def needs(self) -> "VATCell | None":
-        return None if self.kind == "base" else self.base
-
-    def explanations(self, settings: CellSettings, row: str) -> Path:
-        """File of the explanations of the test texts for a row of the tables."""
-        return self.folder(settings) / f"{row.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
+    def trained_as(self) -> str:
+        """The system that is trained."""
+        return self.kind
 
     def vectors(self, settings: CellSettings) -> Path:
         """File with the text vectors [iterations, texts, H] of random test texts, and their labels."""
         return self.folder(settings) / "vectors.npz"
 
+    def system(self, settings: CellSettings) -> tuple[dict, dict]:
+        return self.settled.system(self.trained_as)
+
     def decisive(self, settings: CellSettings) -> dict:
-        encoder = ENCODERS[self.encoder]
-        return shared_settings(settings, settings.bf16 and encoder.pretrained) | {
-            "recipe": encoder.recipe.decisive(self.kind),
-            "training": encoder.training,
+        return super().decisive(settings) | {
+            "recipe": self.settled.recipe.decisive(self.trained_as),
+            "training": self.settled.training,
             "words": words_file(settings, self.dataset) is not None,
         }
 
+    def iterations(self, settings: CellSettings, data: DatasetDict) -> dict[int, Path]:
+        """Train the system, unless that is done already, and keep the model of every iteration.
+
+        Returns:
+            Folder of the model and its tokenizer, by iteration, in order.
+
+        Raises:
+            InputError: if the folder holds another run, or the encoder cannot be loaded.
+        """
+        ends = self.settled.recipe.iterations(self.trained_as == "VAT")
+        keep = [_KeepIterations(ends.values())]
+        folder = self.train(settings, data, keep, predict_from="learner", save_strategy="no", eval_strategy="no")
+        found = {}
+        for checkpoint in folder.glob("checkpoint-*"):
+            epoch = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["epoch"]
+            # An interrupted run has another checkpoint, where it stopped.
+            found |= {number: checkpoint for number, end in ends.items() if abs(epoch - end) < 1e-6}
+        return dict(sorted(found.items()))
+
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         words = labelled_words(settings, self.dataset)
-        models = self._models(settings, data)
-        iterations, correct, vectors = _iterations(models, data)
+        models = self.iterations(settings, data)
+        iterations, correct, vectors = _by_iteration(models, data)
         rows = {}
         for row in ROWS[self.kind]:
             number = next(iter(models)) if row == "ATT" else _select(iterations)
@@ -86,7 +119,7 @@ class VATCell(Cell):
             elif row != "base":
                 save_to = self.explanations(settings, row)
                 explanations = explain(model, tokenizer, texts, labels=labels, batch_size=BATCH_SIZE, save_to=save_to)
-                for name, scorer in (("base", self._base_model(settings, data)), ("self", (model, tokenizer))):
+                for name, scorer in (("base", self._judge(settings, data)), ("self", (model, tokenizer))):
                     measured = Faithfulness(*scorer, explanations, ks=KS, batch_size=BATCH_SIZE)
                     found[name] = _wanted(measured.measure(explanations, row).values)
 
@@ -98,16 +131,9 @@ class VATCell(Cell):
         np.savez_compressed(self.vectors(settings), **vectors)
         return {"iterations": iterations, "rows": rows}
 
-    def _models(self, settings: CellSettings, data: DatasetDict) -> dict[int, Path]:
-        encoder, folder = ENCODERS[self.encoder], self.folder(settings) / "model"
-        decisive = self.decisive(settings)
-        return train_system(
-            self.kind, encoder, encoder.recipe, data, self.dataset, self.seed, folder, decisive, decisive["bf16"]
-        )
-
-    def _base_model(self, settings: CellSettings, data: DatasetDict):
-        number = self.base.result(settings)["rows"]["base"]["iteration"]
-        return load_classifier(str(self.base._models(settings, data)[number]))
+    def _judge(self, settings: CellSettings, data: DatasetDict):
+        number = self.needs.result(settings)["rows"]["base"]["iteration"]
+        return load_classifier(str(self.needs.iterations(settings, data)[number]))
 
 
 def words_file(settings: CellSettings, dataset: str) -> Path | None:
@@ -132,7 +158,7 @@ def labelled_words(settings: CellSettings, dataset: str) -> dict:
     return {polarity: sentiment_words(split, polarity) for polarity in ("positive", "negative")}
 
 
-def _iterations(
+def _by_iteration(
     models: dict[int, Path], data: DatasetDict
 ) -> tuple[list[dict], dict[int, list[int]], dict[str, np.ndarray]]:
     """Accuracies and separation by iteration; for each test text whether an iteration classifies it correctly; and the text

@@ -2,8 +2,10 @@
 
 import csv
 import math
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,12 @@ from hf_vat.cli import load_classifier
 from hf_vat.explanations import GlobalImportance, WordImportance, explain, mask_importance, word_importance
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.statistics import FrequencyCorrelation, frequency_correlation
-from hf_vat.reproduction.running import BATCH_SIZE, Cell, CellSettings, predicted_right, shared_settings
+from hf_vat.reproduction.cells import Cell, CellSettings
+from hf_vat.reproduction.measuring import BATCH_SIZE, predicted_right
 
 from .cost import step_seconds
-from .systems import ENCODERS, SYSTEMS, train_system
+from .numbers import VMASK_LENGTHS
+from .systems import ENCODERS, SYSTEMS
 
 KS = tuple(range(1, 11))  # figure 1
 AOPC_K = 5
@@ -47,12 +51,14 @@ class VMaskCell(Cell):
 
     @property
     def needs(self) -> "VMaskCell | None":
-        starts = ENCODERS[self.encoder].start_epochs > 0 and self.kind in SYSTEMS
-        return VMaskCell(self.dataset, self.encoder, "start", self.seed) if starts else None
+        """The "start" of systems on a pretrained encoder."""
+        shared = self.settled.start_epochs and self.kind not in ("start", "cost")
+        return replace(self, kind="start") if shared else None
 
-    def explanations(self, settings: CellSettings, method: str) -> Path:
-        """File of the explanations by a method."""
-        return self.folder(settings) / f"{method}.jsonl"
+    @property
+    def trained_as(self) -> str:
+        """The system that is trained."""
+        return self.kind
 
     def importance(self, settings: CellSettings) -> GlobalImportance:
         """Importance of the words of the training texts, of a finished cell."""
@@ -65,27 +71,40 @@ class VMaskCell(Cell):
     def _table(self, settings: CellSettings) -> Path:
         return self.folder(settings) / "importance.csv"
 
+    def system(self, settings: CellSettings) -> tuple[dict, dict]:
+        model, training = self.settled.system(self.trained_as)
+        if self.needs:
+            model["model_name_or_path"] = str(self.needs.folder(settings) / "model")
+        if self.settled.paper_lengths and self.dataset in VMASK_LENGTHS:
+            model["max_length"] = VMASK_LENGTHS[self.dataset]
+        return model, training
+
     def decisive(self, settings: CellSettings) -> dict:
-        encoder = ENCODERS[self.encoder]
-        return shared_settings(settings, settings.bf16 and encoder.pretrained) | encoder.decisive(self.kind)
+        return super().decisive(settings) | self.settled.decisive(self.trained_as)
+
+    def best(self, settings: CellSettings, data: DatasetDict):
+        """Train the system, unless that is done already; model and tokenizer of the epoch that is best on validation data.
+
+        Raises:
+            InputError: if the folder holds another run, or the encoder cannot be loaded.
+        """
+        folder = self.train(
+            settings,
+            data,
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            save_total_limit=1,
+            load_best_model_at_end=True,
+            metric_for_best_model="accuracy",
+        )
+        for checkpoint in folder.glob("checkpoint-*"):  # the best is what the folder itself holds
+            shutil.rmtree(checkpoint)
+        return load_classifier(str(folder))
 
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
-        encoder = ENCODERS[self.encoder]
         if self.kind == "cost":
-            return {"step_seconds": step_seconds(encoder, data)}
-        decisive = self.decisive(settings)
-        folder = train_system(
-            self.kind,
-            encoder,
-            data,
-            self.dataset,
-            self.seed,
-            self.folder(settings) / "model",
-            decisive,
-            self.needs and self.needs.folder(settings) / "model",
-            decisive["bf16"],
-        )
-        model, tokenizer = load_classifier(str(folder))
+            return {"step_seconds": step_seconds(self.settled, data)}
+        model, tokenizer = self.best(settings, data)
         found = {
             "validation": float(predicted_right(model, tokenizer, data["validation"]).mean()),
             "correct": predicted_right(model, tokenizer, data["test"]).astype(int).tolist(),
@@ -116,7 +135,7 @@ class VMaskCell(Cell):
         }
 
     def _measure_explanations(self, settings: CellSettings, data: DatasetDict, model, tokenizer) -> dict:
-        encoder, test = ENCODERS[self.encoder], data["test"]
+        encoder, test = self.settled, data["test"]
         rows = test.select(np.sort(np.random.default_rng(0).permutation(len(test))[:AOPC_TEXTS]))
         texts, labels = rows["text"][:], rows["label"][:]
         found = {"aopc": {}, "aopc_softmax": {}}

@@ -11,15 +11,14 @@ import shutil
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import torch
 from datasets import DatasetDict
 from filelock import FileLock, Timeout
@@ -27,14 +26,16 @@ from transformers import TrainerCallback
 
 from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from hf_vat.errors import InputError
-from hf_vat.inference import forward_batches, predict_probabilities, progress_bar
-from hf_vat.training import ModelArguments, VATTrainingArguments, train_classifier
+from hf_vat.inference import progress_bar
+from hf_vat.training import ModelArguments, VATTrainingArguments, describe_recipe, train_classifier
 from hf_vat.writing import written_beside
+
+from .encoders import Encoder
 
 DATASETS = tuple(PAPER_DATASETS)
 RESULT = "result.json"
-BATCH_SIZE = 64  # of what is measured
-TRAINING = {"train_sampling_strategy": "group_by_length"}  # of all runs, beside what a system says
+_MODEL = {"max_length": 256}  # of all runs, where encoder and system say nothing else
+_TRAINING = {"train_sampling_strategy": "group_by_length"}
 _PACKAGES = ("torch", "transformers", "datasets")
 
 
@@ -82,18 +83,25 @@ class Cell(ABC):
     kind: str
     seed: int
 
-    encoders: ClassVar[Mapping]
+    datasets: ClassVar[Collection[str]] = DATASETS
+    encoders: ClassVar[Mapping[str, Encoder]]
     kinds: ClassVar[tuple[str, ...]]
     timed: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
-        for name, allowed in (("dataset", DATASETS), ("encoder", self.encoders), ("kind", self.kinds)):
+        for name, allowed in (("dataset", self.datasets), ("encoder", self.encoders), ("kind", self.kinds)):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; there are {', '.join(allowed)}.")
 
     @property
     def name(self) -> str:
-        return f"{self.dataset}-{self.encoder}-{self.kind}-{self.seed}"
+        kind = "".join(character if character.isalnum() else "-" for character in self.kind)
+        return f"{self.dataset}-{self.encoder}-{kind}-{self.seed}"
+
+    @property
+    def settled(self) -> Encoder:
+        """The encoder, with what is settled for the system on it."""
+        return self.encoders[self.encoder]
 
     @property
     @abstractmethod
@@ -101,15 +109,88 @@ class Cell(ABC):
         """The cell that has to be finished before this one, if there is one."""
 
     @abstractmethod
-    def decisive(self, settings: CellSettings) -> dict:
-        """What must agree before a finished cell is used again."""
+    def system(self, settings: CellSettings) -> tuple[dict, dict]:
+        """What makes the system on its encoder: parts of [`ModelArguments`] and of [`VATTrainingArguments`]."""
 
     @abstractmethod
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         """Train, explain and measure; what is found, for JSON."""
 
+    def decisive(self, settings: CellSettings) -> dict:
+        """What must agree before a finished cell, or its trained model, is used again; papers add to it."""
+        return {
+            "data": "Hub" if settings.data_dir is None else "files",
+            "max_train_samples": settings.max_train_samples,
+            "max_eval_samples": settings.max_eval_samples,
+            "bf16": settings.bf16 and self.settled.pretrained,
+        }
+
+    def arguments(self, settings: CellSettings) -> tuple[ModelArguments, dict]:
+        """The model, and what is to say in [`VATTrainingArguments`]."""
+        model, training = self.system(settings)
+        return ModelArguments(**(_MODEL | self.settled.model() | model)), _TRAINING | self.settled.training | training
+
+    def describe(self, settings: CellSettings) -> str:
+        """How the system is trained, as `hf-vat train` says it."""
+        model, training = self.arguments(settings)
+        defaults = {field.name: field.default for field in fields(VATTrainingArguments)}
+        return describe_recipe(vars(model) | defaults | training)
+
+    def train(
+        self, settings: CellSettings, data: DatasetDict, callbacks: Sequence[TrainerCallback] = (), **training
+    ) -> Path:
+        """Train the system, unless that is done already; what was interrupted goes on.
+
+        Args:
+            training: further settings of [`VATTrainingArguments`]: when it is evaluated and kept.
+
+        Returns:
+            The folder with the model and its tokenizer.
+
+        Raises:
+            InputError: if the folder holds another run, or the encoder cannot be loaded.
+        """
+        folder = self.folder(settings) / "model"
+        record = folder.with_suffix(".json")  # beside the folder, which has to be empty in the beginning
+        decisive = self.decisive(settings)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if not record.is_file():
+            record.write_text(json.dumps(decisive), encoding="utf-8")
+        elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
+            raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
+        for checkpoint in folder.glob("checkpoint-*"):
+            if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
+                shutil.rmtree(checkpoint)
+        if not (folder / "all_results.json").is_file():
+            model, of_system = self.arguments(settings)
+            train_classifier(
+                model,
+                DataArguments(dataset_name=self.dataset),
+                VATTrainingArguments(
+                    str(folder),
+                    logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
+                    disable_tqdm=True,
+                    report_to="none",
+                    use_cpu=not torch.cuda.is_available(),
+                    resume_from_checkpoint="last",
+                    seed=self.seed,
+                    bf16=decisive["bf16"],
+                    **(of_system | training),
+                ),
+                data,
+                callbacks,
+            )
+        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):  # two thirds of the space, of no use any more
+            for path in folder.glob(f"checkpoint-*/{name}"):
+                path.unlink()
+        return folder
+
     def folder(self, settings: CellSettings) -> Path:
         return Path(settings.work_dir) / self.name
+
+    def explanations(self, settings: CellSettings, name: str) -> Path:
+        """File of the explanations of test texts by a method, or for a row of the tables."""
+        return self.folder(settings) / f"{name.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
 
     def result(self, settings: CellSettings) -> dict | None:
         """What was measured, if the cell is finished.
@@ -128,20 +209,6 @@ class Cell(ABC):
         if different:
             raise InputError(f"{path} was made with other settings: {'; '.join(different)}. Choose another --work_dir.")
         return result
-
-
-def shared_settings(settings: CellSettings, bf16: bool) -> dict:
-    """The part of [`Cell.decisive`] that is the same for all papers.
-
-    Args:
-        bf16: whether the cell trains in bfloat16.
-    """
-    return {
-        "data": "Hub" if settings.data_dir is None else "files",
-        "max_train_samples": settings.max_train_samples,
-        "max_eval_samples": settings.max_eval_samples,
-        "bf16": bf16,
-    }
 
 
 def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> dict[Cell, dict]:
@@ -191,7 +258,8 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
             "machine": machine(),
             "seconds": time.perf_counter() - started,
         }
-        save_result(folder / RESULT, result)
+        with written_beside(folder / RESULT) as partial:
+            partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
 
 
 def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int, label: str) -> None:
@@ -229,80 +297,8 @@ def _begin_worker(threads: int) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def save_result(path: Path, result: dict) -> None:
-    """Write a result whole or not at all."""
-    with written_beside(path) as partial:
-        partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
-
-
 def machine() -> str:
     """What this runs on: processor, cores, GPU, versions."""
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return f"{platform.machine()}, {os.cpu_count()} cores{gpu}; {packages}"
-
-
-def train_once(
-    folder: Path,
-    decisive: dict,
-    model: ModelArguments,
-    dataset: str,
-    data: DatasetDict,
-    callbacks: Sequence[TrainerCallback] = (),
-    **training,
-) -> None:
-    """Train into a folder, unless that is done already; what was interrupted goes on.
-
-    Args:
-        decisive: settings that must agree with those of an earlier call with this folder.
-        training: [`VATTrainingArguments`] beside those that all runs of a reproduction share.
-
-    Raises:
-        InputError: if the folder holds another run, or the encoder cannot be loaded.
-    """
-    record = folder.with_suffix(".json")  # beside the folder, which has to be empty in the beginning
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if not record.is_file():
-        record.write_text(json.dumps(decisive), encoding="utf-8")
-    elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
-        raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
-    for checkpoint in folder.glob("checkpoint-*"):
-        if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
-            shutil.rmtree(checkpoint)
-    if not (folder / "all_results.json").is_file():
-        train_classifier(
-            model,
-            DataArguments(dataset_name=dataset),
-            VATTrainingArguments(
-                str(folder),
-                logging_steps=10_000,  # once for each epoch, as VATTrainer does anyway
-                disable_tqdm=True,
-                report_to="none",
-                use_cpu=not torch.cuda.is_available(),
-                resume_from_checkpoint="last",
-                **(TRAINING | training),
-            ),
-            data,
-            callbacks,
-        )
-    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):  # two thirds of the space, of no use any more
-        for path in folder.glob(f"checkpoint-*/{name}"):
-            path.unlink()
-
-
-def predicted_right(model, tokenizer, rows) -> np.ndarray:
-    """Whether the model classifies each text of a split correctly, shape [N]."""
-    inputs = _token_ids(tokenizer, rows["text"][:])
-    return predict_probabilities(model, tokenizer, inputs, BATCH_SIZE).argmax(1) == np.array(rows["label"][:])
-
-
-def text_vectors(model, tokenizer, texts: list[str]) -> np.ndarray:
-    """The vectors that the classifier reads, shape [N, H]."""
-    vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-    for places, output in forward_batches(model, tokenizer, _token_ids(tokenizer, texts), BATCH_SIZE):
-        vectors[places] = output.pooler_output.float().numpy(force=True)
-    return vectors
-
-
-def _token_ids(tokenizer, texts: list[str]) -> list[list[int]]:
-    return [ids or [tokenizer.unk_token_id] for ids in tokenizer(texts, truncation=True)["input_ids"]]

@@ -27,60 +27,64 @@ class Figure(NamedTuple):
     shows_texts: bool = False
 
 
-def write_results(
-    folder: str | Path,
-    name: str,
-    title: str,
-    introduction: Sequence[str],
-    tables: Sequence[Table],
-    figures: Sequence[Figure],
-    summary: Mapping,
-    runs: Mapping[str, Sequence[Explanation]],
-) -> Path:
-    """Write `<name>.md` and `<name>.json`, every figure as SVG and PNG, and the page `<name>.html` with all of it.
+class Page(NamedTuple):
+    """What is written of a reproduction.
 
-    Args:
+    Attributes:
+        name: of the files, without suffix.
         introduction: paragraphs below the title.
         summary: for the JSON file.
+    """
+
+    name: str
+    title: str
+    introduction: Sequence[str]
+    tables: Sequence[Table]
+    figures: Sequence[Figure]
+    summary: Mapping
+
+
+def write_page(folder: str | Path, page: Page, runs: Mapping[str, Sequence[Explanation]]) -> Path:
+    """Write what [`write_tables`] does, every figure as SVG and PNG, and the page `<name>.html` with all of it.
+
+    Args:
         runs: explanations to show on the page, by system.
 
     Returns:
         The path of the Markdown file.
     """
-    path = write_tables(folder, name, title, introduction, tables, figures, summary)
+    path = write_tables(folder, page)
     folder, drawn = path.parent, {}
-    for figure in figures:
+    for figure in page.figures:
         figure.draw(folder / f"{figure.name}.png")
         drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
-    about = {"about": " ".join(introduction), "texts": f"below, the first of {', '.join(runs)}"}
-    write_report(folder / f"{name}.html", title, runs, settings=about, tables=tables, figures=drawn)
+    about = {"about": " ".join(page.introduction), "texts": f"below, the first of {', '.join(runs)}"}
+    write_report(folder / f"{page.name}.html", page.title, runs, settings=about, tables=page.tables, figures=drawn)
     return path
 
 
-def write_tables(
-    folder: str | Path,
-    name: str,
-    title: str,
-    introduction: Sequence[str],
-    tables: Sequence[Table],
-    figures: Sequence[Figure],
-    summary: Mapping,
-) -> Path:
-    """Write `<name>.md` and `<name>.json` alone: figures are named there, and not drawn. As [`write_results`]."""
+def write_tables(folder: str | Path, page: Page) -> Path:
+    """Write `<name>.md` and `<name>.json` alone: figures are named there, and not drawn.
+
+    Returns:
+        The path of the Markdown file.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"# {title}", ""]
-    for paragraph in introduction:
+    lines = [f"# {page.title}", ""]
+    for paragraph in page.introduction:
         lines += [paragraph, ""]
-    for table in tables:
+    for table in page.tables:
         lines += [markdown(table), ""]
-    for figure in figures:
+    for figure in page.figures:
         if not figure.shows_texts:
             lines += [f"### {figure.heading}", "", f"![{figure.heading}]({figure.name}.png)", ""]
-    hidden = [f"`{figure.name}.png`" for figure in figures if figure.shows_texts]
+    hidden = [f"`{figure.name}.png`" for figure in page.figures if figure.shows_texts]
     heatmaps = f" and heatmaps ({', '.join(hidden)})" if hidden else ""
-    lines.append(f"The command also writes `{name}.html`{heatmaps} with texts of the data, which are not kept here.")
-    path = folder / f"{name}.md"
+    lines.append(
+        f"The command also writes `{page.name}.html`{heatmaps} with texts of the data, which are not kept here."
+    )
+    path = folder / f"{page.name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / f"{name}.json").write_text(json.dumps(summary, indent=1, allow_nan=False), encoding="utf-8")
+    (folder / f"{page.name}.json").write_text(json.dumps(page.summary, indent=1, allow_nan=False), encoding="utf-8")
     return path
