@@ -8,6 +8,7 @@ again, so an interrupted study goes on where it stopped; the table holds what is
 """
 
 from dataclasses import asdict, replace
+from typing import ClassVar
 
 from datasets import DatasetDict
 from study import Study, StudyArguments, StudySettings, attention_measured, beside_control, differences
@@ -41,7 +42,7 @@ RECIPES = {
 class HeadCell(VATCell):
     """A run by one of the recipes, or a control; measured is the model of its last iteration."""
 
-    encoders = {"lstm": ENCODERS["lstm"]}  # noqa: RUF012
+    encoders: ClassVar = {"lstm": ENCODERS["lstm"]}
     kinds = (*CONTROLS, *RECIPES)
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 from unittest.mock import patch
 
 from datasets import DatasetDict
@@ -21,7 +22,7 @@ from hf_vat.cli import load_classifier, parse_arguments, run
 from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.report import Table
 from hf_vat.reproduction import Cell, CellSettings
-from hf_vat.reproduction.encoders import MINILM
+from hf_vat.reproduction.encoders import MINILM, Encoder
 from hf_vat.training import VATTrainer, recipes
 
 LEARNER_EPOCHS = 4  # of the encoder, in every row
@@ -98,25 +99,32 @@ class Other:
 _ENTER_EPOCH = VATTrainer.enter_epoch
 
 
+@dataclass(frozen=True)
+class ScheduleEncoder(Encoder):
+    """MiniLM with the systems of the rows."""
+
+    def system(self, kind: str) -> tuple[dict, dict]:
+        model, training, _ = ROWS[kind]
+        return model | {"max_length": 64}, training
+
+    def decisive(self, kind: str) -> dict:
+        model, training, patched = ROWS[kind]
+        return {"model": model, "training": training, "patched": list(patched)}
+
+
 class ScheduleCell(Cell):
     """A run by one of the rows; measured is the model of its last epoch, under the seed's base model and under itself."""
 
     datasets = tuple(SIZES)
-    encoders = {"minilm": replace(MINILM, training={"per_device_train_batch_size": 32})}  # noqa: RUF012
+    encoders: ClassVar = {"minilm": ScheduleEncoder(**MINILM | {"training": {"per_device_train_batch_size": 32}})}
     kinds = tuple(ROWS)
 
     @property
     def needs(self) -> "ScheduleCell | None":
         return None if self.kind == "base" else replace(self, kind="base")
 
-    def system(self, settings: CellSettings) -> tuple[dict, dict]:
-        model, training, _ = ROWS[self.kind]
-        return model | {"max_length": 64}, training
-
     def decisive(self, settings: CellSettings) -> dict:
-        model, training, patched = ROWS[self.kind]
-        ours = {"model": model, "training": training, "patched": list(patched), "size": settings.size(self.dataset)}
-        return super().decisive(settings) | ours
+        return super().decisive(settings) | {"size": settings.size(self.dataset)}
 
     def train(
         self, settings: CellSettings, data: DatasetDict, callbacks: Sequence[TrainerCallback] = (), **training

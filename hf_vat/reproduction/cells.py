@@ -108,26 +108,28 @@ class Cell(ABC):
     def needs(self) -> "Cell | None":
         """The cell that has to be finished before this one, if there is one."""
 
-    @abstractmethod
-    def system(self, settings: CellSettings) -> tuple[dict, dict]:
-        """What makes the system on its encoder: parts of [`ModelArguments`] and of [`VATTrainingArguments`]."""
+    @property
+    def trained_as(self) -> str:
+        """The paper's system that is trained."""
+        return self.kind
 
     @abstractmethod
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         """Train, explain and measure; what is found, for JSON."""
 
     def decisive(self, settings: CellSettings) -> dict:
-        """What must agree before a finished cell, or its trained model, is used again; papers add to it."""
+        """What must agree before a finished cell, or its trained model, is used again."""
         return {
             "data": "Hub" if settings.data_dir is None else "files",
             "max_train_samples": settings.max_train_samples,
             "max_eval_samples": settings.max_eval_samples,
             "bf16": settings.bf16 and self.settled.pretrained,
+            **self.settled.decisive(self.trained_as),
         }
 
     def arguments(self, settings: CellSettings) -> tuple[ModelArguments, dict]:
-        """The model, and what is to say in [`VATTrainingArguments`]."""
-        model, training = self.system(settings)
+        """What makes the system: its model, and its part of [`VATTrainingArguments`]."""
+        model, training = self.settled.system(self.trained_as)
         return ModelArguments(**(_MODEL | self.settled.model() | model)), _TRAINING | self.settled.training | training
 
     def describe(self, settings: CellSettings) -> str:

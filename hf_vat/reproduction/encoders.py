@@ -1,5 +1,6 @@
 """Encoders of the reproductions: word encoders on GloVe vectors, and pretrained ones; which of a paper's they stand for."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,8 +9,8 @@ from hf_vat.training import recipes
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """An encoder of a reproduction; a paper adds what it settles for all systems on it.
+class Encoder(ABC):
+    """An encoder of a reproduction, with what a paper settles for the systems on it.
 
     Attributes:
         paper: name of the paper's encoder that it stands for.
@@ -25,19 +26,36 @@ class Encoder:
     def pretrained(self) -> bool:
         return self.paper == "BERT"
 
+    @abstractmethod
+    def system(self, kind: str) -> tuple[dict, dict]:
+        """What makes a system on the encoder: parts of `ModelArguments` and of `VATTrainingArguments`."""
 
-def word_encoder(name: str, **settings) -> Encoder:
-    """An encoder that learns from scratch, on GloVe vectors.
+    @abstractmethod
+    def decisive(self, kind: str) -> dict:
+        """What must agree before a trained system is used again."""
+
+
+def word_encoder(name: str, **settings) -> dict:
+    """The attributes of an encoder that learns from scratch, on GloVe vectors.
 
     Args:
         name: as in `ModelArguments`.
         settings: further ones of `ModelArguments`.
     """
-    return Encoder(name.upper(), lambda: {"word_encoder": name, "vectors": glove_folder(), **settings}, recipes.WORDS)
+
+    def model() -> dict:
+        return {"word_encoder": name, "vectors": glove_folder(), **settings}
+
+    return {"paper": name.upper(), "model": model, "training": recipes.WORDS}
 
 
-BERT = Encoder("BERT", lambda: {"model_name_or_path": "google-bert/bert-base-uncased"}, recipes.PRETRAINED)
-MINILM = Encoder("BERT", lambda: {"model_name_or_path": minilm_folder()}, recipes.PRETRAINED)  # where there is no Hub
+# The attributes of pretrained encoders. MiniLM stands in for BERT-base, and needs no Hub.
+BERT = {
+    "paper": "BERT",
+    "model": lambda: {"model_name_or_path": "google-bert/bert-base-uncased"},
+    "training": recipes.PRETRAINED,
+}
+MINILM = BERT | {"model": lambda: {"model_name_or_path": minilm_folder()}}
 
 
 def under_recipe(name: str, recipe: str) -> str:

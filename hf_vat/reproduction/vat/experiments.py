@@ -61,24 +61,12 @@ class VATCell(Cell):
         """The cell whose model judges the rankings, by the paper's protocol."""
         return None if self.kind == "base" else replace(self, kind="base")
 
-    @property
-    def trained_as(self) -> str:
-        """The system that is trained."""
-        return self.kind
-
     def vectors(self, settings: CellSettings) -> Path:
         """File with the text vectors [iterations, texts, H] of random test texts, and their labels."""
         return self.folder(settings) / "vectors.npz"
 
-    def system(self, settings: CellSettings) -> tuple[dict, dict]:
-        return self.settled.system(self.trained_as)
-
     def decisive(self, settings: CellSettings) -> dict:
-        return super().decisive(settings) | {
-            "recipe": self.settled.recipe.decisive(self.trained_as),
-            "training": self.settled.training,
-            "words": words_file(settings, self.dataset) is not None,
-        }
+        return super().decisive(settings) | {"words": words_file(settings, self.dataset) is not None}
 
     def iterations(self, settings: CellSettings, data: DatasetDict) -> dict[int, Path]:
         """Train the system, unless that is done already, and keep the model of every iteration.

@@ -25,13 +25,15 @@ class VATEncoder(Encoder):
     recipe: Recipe
 
     def system(self, kind: str) -> tuple[dict, dict]:
-        """What makes a system, "base", "ATT" or "VAT"; see [`Cell.system`](hf_vat.reproduction.Cell.system)."""
         pooling = self.base_pooling if kind == "base" else "attention"
         return {"pooling": pooling, **self.recipe.model(kind == "VAT")}, self.recipe.training(kind == "VAT")
 
+    def decisive(self, kind: str) -> dict:
+        return {"recipe": self.recipe.decisive(kind), "training": self.training}
+
 
 ENCODERS = {
-    "lstm": VATEncoder(**vars(word_encoder("lstm", **recipes.LSTM)), base_pooling="max", recipe=recipes.WORDS_RECIPE),
-    "minilm": VATEncoder(**vars(MINILM), base_pooling="first", recipe=recipes.PRETRAINED_RECIPE),
-    "bert": VATEncoder(**vars(BERT), base_pooling="first", recipe=recipes.PRETRAINED_RECIPE),
+    "lstm": VATEncoder(**word_encoder("lstm", **recipes.LSTM), base_pooling="max", recipe=recipes.WORDS_RECIPE),
+    "minilm": VATEncoder(**MINILM, base_pooling="first", recipe=recipes.PRETRAINED_RECIPE),
+    "bert": VATEncoder(**BERT, base_pooling="first", recipe=recipes.PRETRAINED_RECIPE),
 }

@@ -17,6 +17,7 @@ from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.statistics import FrequencyCorrelation, frequency_correlation
 from hf_vat.reproduction.cells import Cell, CellSettings
 from hf_vat.reproduction.measuring import BATCH_SIZE, predicted_right
+from hf_vat.training import ModelArguments
 
 from .cost import step_seconds
 from .numbers import VMASK_LENGTHS
@@ -55,11 +56,6 @@ class VMaskCell(Cell):
         shared = self.settled.start_epochs and self.kind not in ("start", "cost")
         return replace(self, kind="start") if shared else None
 
-    @property
-    def trained_as(self) -> str:
-        """The system that is trained."""
-        return self.kind
-
     def importance(self, settings: CellSettings) -> GlobalImportance:
         """Importance of the words of the training texts, of a finished cell."""
         with open(self._table(settings), encoding="utf-8", newline="") as file:
@@ -71,16 +67,14 @@ class VMaskCell(Cell):
     def _table(self, settings: CellSettings) -> Path:
         return self.folder(settings) / "importance.csv"
 
-    def system(self, settings: CellSettings) -> tuple[dict, dict]:
-        model, training = self.settled.system(self.trained_as)
+    def arguments(self, settings: CellSettings) -> tuple[ModelArguments, dict]:
+        model, training = super().arguments(settings)
+        given = {}
         if self.needs:
-            model["model_name_or_path"] = str(self.needs.folder(settings) / "model")
-        if self.settled.paper_lengths and self.dataset in VMASK_LENGTHS:
-            model["max_length"] = VMASK_LENGTHS[self.dataset]
-        return model, training
-
-    def decisive(self, settings: CellSettings) -> dict:
-        return super().decisive(settings) | self.settled.decisive(self.trained_as)
+            given["model_name_or_path"] = str(self.needs.folder(settings) / "model")
+        if self.settled.paper_lengths:
+            given["max_length"] = VMASK_LENGTHS.get(self.dataset, model.max_length)
+        return replace(model, **given), training
 
     def best(self, settings: CellSettings, data: DatasetDict):
         """Train the system, unless that is done already; model and tokenizer of the epoch that is best on validation data.

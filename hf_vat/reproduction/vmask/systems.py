@@ -50,7 +50,7 @@ class VMaskEncoder(Encoder):
     paper_lengths: bool = False
 
     def decisive(self, kind: str) -> dict:
-        """What must agree before a trained system, or the cost of all, is used again."""
+        """Of "cost" too, that of all systems."""
         settled = asdict(self)
         del settled["model"]  # a function
         if kind not in ("VMASK", "cost"):
@@ -58,8 +58,7 @@ class VMaskEncoder(Encoder):
         return settled
 
     def system(self, kind: str) -> tuple[dict, dict]:
-        """What makes a system, or the "start" that those on a pretrained encoder share; see
-        [`Cell.system`](hf_vat.reproduction.Cell.system)."""
+        """Of "start" too, which systems on a pretrained encoder share."""
         if kind == "start":
             return {"pooling": "first", "bottleneck": "none"}, {"num_train_epochs": self.start_epochs}
         model, training = {"mask_type": _MASK_TYPES[kind]}, {"num_train_epochs": self.epochs}
@@ -72,15 +71,15 @@ class VMaskEncoder(Encoder):
 
 
 # docs/results/vmask.md was measured with a constant rate.
-_CONSTANT = {"training": MINILM.training | {"lr_scheduler_type": "constant_with_warmup"}}
+_CONSTANT = {"training": MINILM["training"] | {"lr_scheduler_type": "constant_with_warmup"}}
 _GLOVE = {"word_preset": "vmask", "word_dropout": 0.2}
 _SCRATCH = {"start_epochs": 0, "epochs": 40, "weight_decay": 0.1, "lime_samples": 500, "shapley_samples": 10}
 _STARTED = {"start_epochs": 3, "epochs": 3, "weight_decay": 0.1, "lime_samples": 100, "shapley_samples": 5}
 ENCODERS = {
-    "cnn": VMaskEncoder(**vars(word_encoder("cnn", encoder_size=300, **_GLOVE)), **_SCRATCH),
-    "lstm": VMaskEncoder(**vars(word_encoder("lstm", encoder_size=100, **_GLOVE)), **_SCRATCH),
-    "minilm": VMaskEncoder(**(vars(MINILM) | _CONSTANT), **_STARTED),
-    "bert": VMaskEncoder(**(vars(BERT) | _CONSTANT), **_STARTED),
+    "cnn": VMaskEncoder(**word_encoder("cnn", encoder_size=300, **_GLOVE), **_SCRATCH),
+    "lstm": VMaskEncoder(**word_encoder("lstm", encoder_size=100, **_GLOVE), **_SCRATCH),
+    "minilm": VMaskEncoder(**(MINILM | _CONSTANT), **_STARTED),
+    "bert": VMaskEncoder(**(BERT | _CONSTANT), **_STARTED),
 }
 _CODE_HIDDEN = {"CNN": 500, "LSTM": 300, "BERT": 100}
 
