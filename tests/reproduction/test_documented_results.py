@@ -1,10 +1,15 @@
 """What docs/results holds: its pages follow from its JSON files, and its numbers from cells that are trained again."""
 
+import json
+import math
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from hf_vat.reproduction import PAPERS
+from hf_vat.errors import InputError
+from hf_vat.reproduction import PAPERS, CellSettings, run_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
