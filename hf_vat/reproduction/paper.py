@@ -123,6 +123,39 @@ class Results(ABC):
             for score in self.curves_of
         }
 
+    def across(
+        self, heading: str, rows: Sequence[str], cell: Callable[[str, str, str], str], caption: str = "", of="system"
+    ) -> Table:
+        """A table with a column for each setting.
+
+        Args:
+            cell: gives what stands there for data set, encoder and row.
+            of: heading of the rows.
+        """
+        lines = [[row, *(cell(*setting, row) for setting in self.settings())] for row in rows]
+        return Table(heading, [of, *self.headings()], lines, caption)
+
+    def down(
+        self,
+        heading: str,
+        columns: Sequence[str],
+        rows: Sequence[str],
+        cells: Callable[[str, str, str], list[str]],
+        caption: str,
+    ) -> Table:
+        """A table with lines for each setting.
+
+        Args:
+            columns: the first of them is the heading of the rows.
+            cells: gives those of a line for data set, encoder and row.
+        """
+        lines = [
+            [f"{encoder}, {dataset}", row, *cells(dataset, encoder, row)]
+            for dataset, encoder in self.settings()
+            for row in rows
+        ]
+        return Table(heading, ["setting", *columns], lines, caption)
+
     def data_table(self) -> Table:
         """The data sets, their sizes, and how these differ from the paper's."""
         rows = {}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -59,30 +60,19 @@ class VATResults(Results):
         for number in numbers:
             if number == 5:
                 found += [self._words_table(*setting) for setting in self.settings() if self._has_words(*setting)]
-            elif number == 6:
+                continue
+            if number == 6:
                 found += [self._iterations_table(), self._separation_table()]
-            elif number == 2:
-                found.append(self._scores_table(number, SYSTEMS))
-            else:
-                heading = "judged by the base model"
-                found.append(self._scores_table(number, RANKINGS, heading, self._broken()))
-                heading = "each model judging its own ranking"
-                found.append(self._scores_table(number, RANKINGS[1:], heading, own=OWN))
+                continue
+            title, score = TABLES[number]
+            judged = [("", SYSTEMS, "", "")]
+            if number > 2:
+                judged = [(", judged by the base model", RANKINGS, "", self._broken())]
+                judged.append((", each model judging its own ranking", RANKINGS[1:], OWN, ""))
+            for by, rows, own, caption in judged:
+                mean = partial(self.mean, score=score + own)
+                found.append(self.across(f"Table {number}. {title}{by}", self.there(rows), mean, caption))
         return found
-
-    def _scores_table(
-        self, number: int, rows: Sequence[str], judged: str = "", caption: str = "", own: str = ""
-    ) -> Table:
-        title, score = TABLES[number]
-        return Table(
-            f"Table {number}. {title}{', ' * bool(judged)}{judged}",
-            ["system", *self.headings()],
-            [
-                [row, *(self.mean(*setting, row, score + own) for setting in self.settings())]
-                for row in self.there(rows)
-            ],
-            caption,
-        )
 
     def _broken(self) -> str:
         if all(ENCODERS[encoder].paper != "BERT" for _, encoder in self.settings()):
@@ -119,46 +109,46 @@ class VATResults(Results):
         )
 
     def _iterations_table(self) -> Table:
-        settings = self.settings()
-        most = 1 + max(number for setting in settings for number in self._by_iteration(*setting, "VAT", "test"))
-        rows = []
-        for dataset, encoder in settings:
-            paper = VAT_ITERATIONS.get((ENCODERS[encoder].paper, dataset), ())
-            for system in self.there(("ATT (matched)", "VAT")):
-                by_iteration = self._by_iteration(dataset, encoder, system, "test")
-                cells = []
-                for number in range(most):
-                    printed = paper[number] if system == "VAT" and number < len(paper) else None
-                    cells.append(mean_sd(by_iteration[number], printed) if number in by_iteration else "")
-                selected = [str(run["rows"][system]["iteration"]) for run in self.runs(dataset, encoder, system)]
-                rows.append([f"{encoder}, {dataset}", system, *cells, ", ".join(selected)])
-        return Table(
+        most = 1 + max(number for setting in self.settings() for number in self._by_iteration(*setting, "VAT", "test"))
+
+        def cells(dataset: str, encoder: str, system: str) -> list[str]:
+            paper = VAT_ITERATIONS.get((ENCODERS[encoder].paper, dataset), ()) if system == "VAT" else ()
+            printed = dict(enumerate(paper))
+            by_iteration = self._by_iteration(dataset, encoder, system, "test")
+            selected = [str(run["rows"][system]["iteration"]) for run in self.runs(dataset, encoder, system)]
+            means = (
+                mean_sd(by_iteration[number], printed.get(number)) if number in by_iteration else ""
+                for number in range(most)
+            )
+            return [*means, ", ".join(selected)]
+
+        return self.down(
             f"Table 6. {TABLES[6][0]}",
-            ["setting", "system", *map(str, range(most)), "selected, by seed"],
-            rows,
+            ["system", *map(str, range(most)), "selected, by seed"],
+            self.there(("ATT (matched)", "VAT")),
+            cells,
             "Iteration 0 is the start: of ATT (matched) the row ATT, of VAT the phase before the first compressor phase (in the paper "
             "ATT's). ATT (matched) has had as many updates of the encoder. Selected is the best later iteration on validation data.",
         )
 
     def _separation_table(self) -> Table:
-        rows = []
-        for dataset, encoder in self.settings():
-            for system in self.there(SYSTEMS[1:]):
-                chosen = [
-                    next(one for one in run["iterations"] if one["iteration"] == run["rows"][system]["iteration"])
-                    for run in self.runs(dataset, encoder, system)
-                ]
-                cells = [
-                    mean_sd(np.array([record["silhouette"] for record in chosen]), scale=1),
-                    mean_sd(np.array([record["knn_accuracy"] for record in chosen])),
-                ]
-                by_iteration = self._by_iteration(dataset, encoder, system, "silhouette")
-                cells.append(", ".join(f"{number}: {values.mean():.2f}" for number, values in by_iteration.items()))
-                rows.append([f"{encoder}, {dataset}", system, *cells])
-        return Table(
+        def cells(dataset: str, encoder: str, system: str) -> list[str]:
+            chosen = [
+                next(one for one in run["iterations"] if one["iteration"] == run["rows"][system]["iteration"])
+                for run in self.runs(dataset, encoder, system)
+            ]
+            by_iteration = self._by_iteration(dataset, encoder, system, "silhouette")
+            return [
+                mean_sd(np.array([record["silhouette"] for record in chosen]), scale=1),
+                mean_sd(np.array([record["knn_accuracy"] for record in chosen])),
+                ", ".join(f"{number}: {values.mean():.2f}" for number, values in by_iteration.items()),
+            ]
+
+        return self.down(
             "Figures 3 and 6 in numbers: how well text vectors separate the classes",
-            ["setting", "system", "silhouette", "kNN accuracy", "silhouette by iteration"],
-            rows,
+            ["system", "silhouette", "kNN accuracy", "silhouette by iteration"],
+            self.there(SYSTEMS[1:]),
+            cells,
             "Of the text vectors themselves, not of their t-SNE picture: up to 1,000 random test texts; the silhouette is from -1 "
             "to 1, kNN accuracy in percent.",
         )

@@ -1,6 +1,8 @@
 """The tables and claims of the VMASK paper from finished cells, beside the paper's numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -71,90 +73,69 @@ class VMaskResults(Results):
     def tables(self, numbers: Sequence[int]) -> list[Table]:
         """Also figures 1 and 2 in numbers."""
         made = {
-            3: lambda number: [self._accuracy_table(number, "accuracy", "")],
-            4: lambda number: [self._aopc_table(number), self._printed_aopc_table()],
-            6: lambda number: [self._words_table(number)],
-            8: lambda number: [
-                self._accuracy_table(number, "validation", "Of the epoch that is best on these very data.")
-            ],
-            9: lambda number: [self._cost_table(number)],
-            11: lambda number: [self._correlation_table(number)],
+            3: lambda: [self._accuracy_table(3, "accuracy", "")],
+            4: lambda: [self._aopc_table(), self._printed_aopc_table()],
+            6: lambda: [self._words_table()],
+            8: lambda: [self._accuracy_table(8, "validation", "Of the epoch that is best on these very data.")],
+            9: lambda: [self._cost_table()],
+            11: lambda: [self._correlation_table()],
         }
-        found = [table for number in numbers for table in made[number](number)]
+        found = [table for number in numbers for table in made[number]()]
         return [*found, self._curves_table(), self._extremes_table()]
 
     def _accuracy_table(self, number: int, score: str, caption: str) -> Table:
-        rows = [
-            [system, *(self.mean(*setting, system, score) for setting in self.settings())]
-            for system in self.there(SYSTEMS)
-        ]
-        return Table(f"Table {number}. {TABLES[number]}", ["system", *self.headings()], rows, caption)
+        return self.across(_heading(number), self.there(SYSTEMS), partial(self.mean, score=score), caption)
 
-    def _aopc_table(self, number: int) -> Table:
-        def row(name: str, values: Callable[[dict], list | float | None]) -> list[list[str]]:
-            return [
-                [f"{name}, {system}", *(self._means(*setting, system, values) for setting in self.settings())]
-                for system in self.there(EXPLAINED)
-            ]
+    def _aopc_table(self) -> Table:
+        names = _METHOD_NAMES | {"full": "probability before"}
+        rows = {f"{name}, {system}": (system, key) for key, name in names.items() for system in self.there(EXPLAINED)}
 
-        rows = []
-        for method in (*METHODS, "random"):
-            rows += row(_METHOD_NAMES[method], lambda run, method=method: run["aopc"].get(method))
-        rows += row("probability before", lambda run: run.get("full"))
+        def cell(dataset: str, encoder: str, row: str) -> str:
+            system, key = rows[row]
+            runs = self.runs(dataset, encoder, system)
+            return _means([run.get("full") if key == "full" else run["aopc"].get(key) for run in runs])
+
         samples = "; ".join(
             f"{encoder} {ENCODERS[encoder].lime_samples} and {ENCODERS[encoder].shapley_samples}"
             for encoder in dict.fromkeys(encoder for _, encoder in self.settings())
         )
-        return Table(
-            f"Table {number}. {TABLES[number]}",
-            ["explanations, system", *self.headings()],
-            rows,
+        caption = (
             f"prob_drop@{AOPC_K} on {AOPC_TEXTS} random test texts, the same for all. Subsets of a text for LIME and orders of its words "
             f"for SampleShapley: {samples}. Random words: mean of three random rankings. Probability before: of the predicted "
             "class on the full texts, the most that can be lost; a model that is surer of itself has more to lose, so look at "
             "the distance from random words. The paper's numbers are presumably on another scale, see the next table."
-            f"{_unmeasured(rows)}",
         )
+        return _with_dashes(self.across(_heading(4), list(rows), cell, caption, "explanations, system"))
 
     def _printed_aopc_table(self) -> Table:
         rows = []
-        for method in (*METHODS, "random"):
+        for method, name in _METHOD_NAMES.items():
             for system in self.there(EXPLAINED):
-                name, ours = f"{_METHOD_NAMES[method]}, {system}", []
-                for setting in self.settings():
-                    ours.append(
-                        self._means(
-                            *setting, system, lambda run, method=method: run.get("aopc_softmax", {}).get(method)
-                        )
-                    )
+                printed, ours = [], []
+                for dataset, encoder in self.settings():
+                    number = VMASK_AOPC.get((ENCODERS[encoder].paper, system, method), {}).get(dataset)
+                    printed.append("" if number is None else f"{number:.1f}")
+                    runs = self.runs(dataset, encoder, system)
+                    ours.append(_means([run.get("aopc_softmax", {}).get(method) for run in runs]))
                 if method in METHODS:
-                    numbers = [
-                        VMASK_AOPC[ENCODERS[encoder].paper, system, method].get(dataset)
-                        for dataset, encoder in self.settings()
-                    ]
-                    printed = ["" if number is None else f"{number:.1f}" for number in numbers]
-                    rows.append([name, "paper, as printed", *printed])
-                rows.append([name, "ours, second softmax", *ours])
+                    rows.append([f"{name}, {system}", "paper, as printed", *printed])
+                rows.append([f"{name}, {system}", "ours, second softmax", *ours])
         bounds = [
             f"{100 * second_softmax_bound(len(PAPER_DATASETS[dataset].label_names)):.1f}"
             for dataset, _ in self.settings()
         ]
-        return Table(
+        table = Table(
             "Table 4, the paper's numbers, and ours on the scale that they presumably have",
             ["explanations, system", "whose", *self.headings()],
             [*rows, ["most that can be lost", "after a second softmax", *bounds]],
             "The scale is inferred from the printed numbers and the published code, and not proven: that code's LSTM returns "
             "probabilities, and with a second softmax over them the probability of a class cannot fall by more than "
             "(e - 1) / (e + C - 1) with C classes. The paper's AOPC of CNN and LSTM keep that bound on all its data sets. Those of "
-            f"BERT do not, so they are on some other scale, which ours in this table are not comparable with.{_unmeasured(rows)}",
+            "BERT do not, so they are on some other scale, which ours in this table are not comparable with.",
         )
+        return _with_dashes(table)
 
-    def _means(self, dataset: str, encoder: str, system: str, values: Callable[[dict], list | float | None]) -> str:
-        """Mean ± sd over seeds of the mean over texts; a dash where cells were finished before it was measured."""
-        found = [values(run) for run in self.runs(dataset, encoder, system)]
-        return _NOT_MEASURED if None in found else mean_sd(per_text(found).mean(1))
-
-    def _words_table(self, number: int) -> Table:
+    def _words_table(self) -> Table:
         rows = [
             [
                 f"{encoder}, {dataset}",
@@ -163,84 +144,72 @@ class VMaskResults(Results):
             for dataset, encoder in self.settings()
         ]
         return Table(
-            f"Table {number}. {TABLES[number]}",
+            _heading(6),
             ["setting", *self.there(EXPLAINED)],
             rows,
             "Of the first seed: the sum of the magnitudes of a word's LIME scores over the texts of table 4. The paper shows IMDB.",
         )
 
-    def _cost_table(self, number: int) -> Table:
-        columns, ratios = [], {system: [] for system in SYSTEMS}
-        for dataset, encoder in self.settings():
-            columns.append(f"{encoder}, {dataset}")
+    def _cost_table(self) -> Table:
+        def cell(dataset: str, encoder: str, system: str) -> str:
             [run] = self.runs(dataset, encoder, "cost")
-            for system in SYSTEMS:
-                ratio = run["step_seconds"][system] / run["step_seconds"]["base"]
-                printed = [VMASK_SECONDS[ENCODERS[encoder].paper, one].get(dataset) for one in (system, "base")]
-                told = "" if None in printed else f" [{printed[0] / printed[1]:.2f}]"
-                ratios[system].append(f"{ratio:.2f}{told}")
+            ratio = run["step_seconds"][system] / run["step_seconds"]["base"]
+            printed = [VMASK_SECONDS[ENCODERS[encoder].paper, one].get(dataset) for one in (system, "base")]
+            return f"{ratio:.2f}" + ("" if None in printed else f" [{printed[0] / printed[1]:.2f}]")
+
         asked = ", ".join(f"{limit} ({name})" for name, limit in _COST_LIMITS.items())
-        return Table(
-            f"Table {number}. {TABLES[number]}",
-            ["system", *columns],
-            [[system, *found] for system, found in ratios.items()],
+        table = self.across(
+            _heading(9),
+            SYSTEMS,
+            cell,
             f"Forward, backward and update on the same batches, in turn; embeddings are frozen in all. We ask of VMASK at most {asked}.",
         )
+        return replace(table, columns=["system", *(f"{encoder}, {dataset}" for dataset, encoder in self.settings())])
 
-    def _correlation_table(self, number: int) -> Table:
-        rows = []
-        for dataset, encoder in self.settings():
-            for system in self.there(MASKS):
-                found = [run["correlation"] for run in self.runs(dataset, encoder, system)]
-                printed = VMASK_CORRELATION[ENCODERS[encoder].paper].get(dataset) if system == "VMASK" else None
-                raw = [one[str(MIN_COUNTS[0])]["pearson"] for one in found]
-                weak = sum(value is not None and abs(value) < _WEAK for value in raw)
-                cells = [
-                    _mean_or_none(
-                        [one[str(least)][name] for one in found], printed if (least, name) == (1, "pearson") else None
-                    )
-                    for least in MIN_COUNTS
-                    for name in ("pearson", "pearson_log", "spearman")
-                ]
-                rows.append([f"{encoder}, {dataset}", system, *cells, f"{weak} of {len(raw)}"])
+    def _correlation_table(self) -> Table:
+        def cells(dataset: str, encoder: str, system: str) -> list[str]:
+            found = [run["correlation"] for run in self.runs(dataset, encoder, system)]
+            printed = VMASK_CORRELATION[ENCODERS[encoder].paper].get(dataset) if system == "VMASK" else None
+            raw = [one["1"]["pearson"] for one in found]
+            weak = sum(value is not None and abs(value) < _WEAK for value in raw)
+            means = [
+                _mean_or_none(
+                    [one[str(least)][name] for one in found], printed if (least, name) == (1, "pearson") else None
+                )
+                for least in MIN_COUNTS
+                for name in ("pearson", "pearson_log", "spearman")
+            ]
+            return [*means, f"{weak} of {len(raw)}"]
+
         names = ("r", "r of log counts", "Spearman")
-        return Table(
-            f"Table {number}. {TABLES[number]}",
-            [
-                "setting",
-                "system",
-                *(f"{name}{'' if least == 1 else f', count ≥ {least}'}" for least in MIN_COUNTS for name in names),
-                f"seeds with |r| < {_WEAK}",
-            ],
-            rows,
+        columns = [f"{name}{'' if least == 1 else f', count ≥ {least}'}" for least in MIN_COUNTS for name in names]
+        return self.down(
+            _heading(11),
+            ["system", *columns, f"seeds with |r| < {_WEAK}"],
+            self.there(MASKS),
+            cells,
             "Over the words of the training texts. The paper has |r| < 0.1 everywhere, and does not say whether of counts or of their "
             "logarithms.",
         )
 
     def _curves_table(self) -> Table:
-        rows = [
-            [f"{encoder}, {dataset}", row, *(self.mean(dataset, encoder, row, f"posthoc_self@{k}") for k in KS)]
-            for dataset, encoder in self.settings()
-            for row in self.there(self.ranked)
-        ]
-        return Table(
+        return self.down(
             "Figure 1 in numbers: same prediction on the top words alone",
-            ["setting", "ranking", *(f"k = {k}" for k in KS)],
-            rows,
+            ["ranking", *(f"k = {k}" for k in KS)],
+            self.there(self.ranked),
+            lambda *place: [self.mean(*place, f"posthoc_self@{k}") for k in KS],
             "posthoc_self@k of words ranked by the mask, percent of test texts. Random rankings are those of VMASK's models.",
         )
 
     def _extremes_table(self) -> Table:
-        rows = []
-        for dataset, encoder in self.settings():
-            for system in self.there(MASKS):
-                runs = self.runs(dataset, encoder, system)
-                cells = [mean_sd(np.array([run[name] for run in runs]), scale=1) for name in ("frequent", "important")]
-                rows.append([f"{encoder}, {dataset}", system, *cells])
-        return Table(
+        return self.down(
             "Figure 2 in numbers: mean mask of the ten most frequent and of the ten most important words",
-            ["setting", "system", "most frequent", "most important"],
-            rows,
+            ["system", "most frequent", "most important"],
+            self.there(MASKS),
+            lambda *place: [
+                mean_sd(np.array([run[name] for run in self.runs(*place)]), scale=1)
+                for name in ("frequent", "important")
+            ],
             "The paper (LSTM, Yelp): about 0.5, and above 0.8.",
         )
 
@@ -279,10 +248,21 @@ class VMaskResults(Results):
         return found
 
 
-def _unmeasured(rows: Sequence[Sequence[str]]) -> str:
-    """A sentence about dashes, if there are any."""
-    dashes = any(_NOT_MEASURED in row for row in rows)
-    return f" {_NOT_MEASURED}: not measured, as these cells were run before it was asked for." if dashes else ""
+def _heading(number: int) -> str:
+    return f"Table {number}. {TABLES[number]}"
+
+
+def _means(values: list) -> str:
+    """Mean ± sd over seeds of the mean over texts; a dash where cells were finished before it was measured."""
+    return _NOT_MEASURED if None in values else mean_sd(per_text(values).mean(1))
+
+
+def _with_dashes(table: Table) -> Table:
+    """The table with a sentence about its dashes, if there are any."""
+    if not any(_NOT_MEASURED in row for row in table.rows):
+        return table
+    told = f" {_NOT_MEASURED}: not measured, as these cells were run before it was asked for."
+    return replace(table, caption=table.caption + told)
 
 
 def _mean_or_none(values: Sequence[float | None], printed: float | None) -> str:
