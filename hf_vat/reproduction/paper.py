@@ -217,7 +217,7 @@ class Paper(ABC):
 
     @abstractmethod
     def figures(self, results: Results, settings: CellSettings | None, dataset: str, encoder: str) -> list[Figure]:
-        """The paper's figures for a data set and encoder.
+        """The paper's figures for a data set and encoder, which the page adds to their names and headings.
 
         Args:
             settings: of the cells; None if the figures shall only be named.
@@ -303,7 +303,11 @@ class Paper(ABC):
     def _page(self, results: Results, settings: CellSettings | None, summary: dict) -> Page:
         recipe = self.recipe(results)
         name = under_recipe(self.name, recipe)
-        figures = [figure for setting in results.settings() for figure in self.figures(results, settings, *setting)]
+        figures = [
+            one._replace(name=f"{name}-{dataset}-{encoder}-{one.name}", heading=f"{one.heading}, {encoder}, {dataset}")
+            for dataset, encoder in results.settings()
+            for one in self.figures(results, settings, dataset, encoder)
+        ]
         return Page(
             name,
             self.titles[recipe],
@@ -314,7 +318,7 @@ class Paper(ABC):
                 *results.tables(summary.get("tables", list(self.tables))),
                 *claims_tables(summary["claims"], self.note),
             ],
-            [figure._replace(name=f"{name}-{figure.name}") for figure in figures],
+            figures,
             summary,
         )
 

@@ -45,3 +45,25 @@ def run_command(monkeypatch):
         reproduce.main()
 
     return run
+
+
+@pytest.fixture
+def reproduced(run_command, tmp_path):
+    """Run the command with the settings of cells; the text of its page, and that of its JSON file.
+
+    Args:
+        name: of the files.
+        figures: names of the figures, each drawn twice; only files of these names are there.
+    """
+
+    def run(settings, name, options, figures):
+        folder = tmp_path / "results"
+        folders = ["--data_dir", settings.data_dir, "--work_dir", settings.work_dir, "--output_dir", folder]
+        run_command(name.partition("-")[0], *options.split(), *folders)
+        assert {file.name for file in folder.iterdir()} == {
+            *(f"{name}{suffix}" for suffix in (".md", ".json", ".html")),
+            *(f"{name}-{figure}{suffix}" for figure in figures for suffix in (".svg", ".png")),
+        }
+        return [(folder / f"{name}{suffix}").read_text(encoding="utf-8") for suffix in (".md", ".json")]
+
+    return run

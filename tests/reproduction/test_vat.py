@@ -263,29 +263,22 @@ def test_cells_are_run_once_and_go_on(tiny, tmp_path, monkeypatch):
         run_cells(wanted, CellSettings(tiny.data_dir, tiny.work_dir, max_train_samples=5))
 
 
-def test_the_command_writes_the_tables(tiny, tmp_path, run_command, capsys):
-    options = ["--datasets", "sst1", "--encoders", "minilm", "--seeds", "2", "--data_dir", tiny.data_dir]
-    options += ["--work_dir", tiny.work_dir, "--output_dir", str(tmp_path / "results"), "--table", "2"]
-    run_command("vat", *options, "--add", "sst1/minilm/1")
+def test_the_command_writes_the_tables(tiny, tmp_path, reproduced, capsys):
+    options = "--datasets sst1 --encoders minilm --seeds 2 --table 2 --add sst1/minilm/1"
+    figures = [f"sst1-minilm-{name}" for name in ("curves", "vectors", "iterations", "attention")]
+    text, kept = reproduced(tiny, "vat", options, figures)
     said = capsys.readouterr().out
     assert "### Table 2" in said and "minilm, VAT: pooling attention, bottleneck gaussian" in said
-    folder = tmp_path / "results"
-    text = (folder / "vat.md").read_text(encoding="utf-8")
     assert "| system | minilm, sst1 (1) |" in text and "hf-vat reproduce vat --datasets sst1" in text
-    figures = {f"vat-sst1-minilm-{name}" for name in ("curves", "vectors", "iterations", "attention")}
-    assert {file.name for file in folder.iterdir()} == {
-        *("vat.md", "vat.json", "vat.html"),
-        *(f"{name}{suffix}" for name in figures for suffix in (".svg", ".png")),
-    }
     # texts of the data are not in what is kept
     assert "-attention.png)" not in text and "-vectors.png)" in text
-    page = (folder / "vat.html").read_text(encoding="utf-8")
+    assert "the film" not in text + kept
+    page = (tmp_path / "results" / "vat.html").read_text(encoding="utf-8")
     assert "Figure 7. Attention of ATT and VAT" in page and "Table 2. Test accuracy" in page
-    summary = json.loads((folder / "vat.json").read_text(encoding="utf-8"))
+    summary = json.loads(kept)
     assert [cell["cell"]["kind"] for cell in summary["cells"]] == list(KINDS)
     vat = summary["cells"][-1]["rows"]["VAT"]
     assert isinstance(vat["correct"], float) and isinstance(vat["base"]["accuracy_drop@5"], float)
-    assert "the film" not in text + (folder / "vat.json").read_text(encoding="utf-8")
 
 
 def test_table_5_needs_labelled_words(tiny, run_command):

@@ -61,7 +61,6 @@ class VATPaper(Paper):
         """Figures 3 to 7; t-SNE and heatmaps are those of the first seed."""
         cells = {system: results.cells(dataset, encoder, system)[0] for system in results.there(SYSTEMS[1:])}
         runs = {system: results.results[cell] for system, cell in cells.items()}
-        place, prefix = f"{encoder}, {dataset}", f"{dataset}-{encoder}"
         selected = {
             system: (system, [one["iteration"] for one in run["iterations"]].index(run["rows"][system]["iteration"]))
             for system, run in runs.items()
@@ -97,20 +96,19 @@ class VATPaper(Paper):
 
         found = [
             Figure(
-                f"{prefix}-curves",
-                f"Figures 4 and 5. Scores by number of words, {place}",
+                "curves",
+                "Figures 4 and 5. Scores by number of words",
                 lambda path: top_k_curves(results.curves(dataset, encoder), path),
             ),
-            Figure(f"{prefix}-vectors", f"Figure 3. Text vectors (t-SNE), {place}", partial(vectors, selected)),
+            Figure("vectors", "Figure 3. Text vectors (t-SNE)", partial(vectors, selected)),
             Figure(
-                f"{prefix}-iterations",
-                f"Figure 6. Text vectors of VAT by iteration (t-SNE), {place}",
+                "iterations",
+                "Figure 6. Text vectors of VAT by iteration (t-SNE)",
                 partial(vectors, by_iteration),
             ),
         ]
         if "ATT" in cells:
-            heading = f"Figure 7. Attention of ATT and VAT, {place}"
-            found.append(Figure(f"{prefix}-attention", heading, attention, shows_texts=True))
+            found.append(Figure("attention", "Figure 7. Attention of ATT and VAT", attention, shows_texts=True))
         return found
 
 

@@ -65,7 +65,6 @@ class VMaskPaper(Paper):
 
     def figures(self, results: VMaskResults, settings: CellSettings | None, dataset: str, encoder: str) -> list[Figure]:
         """Figures 1 to 3; words are those of the first seed."""
-        place, prefix = f"{encoder}, {dataset}", f"{dataset}-{encoder}"
 
         def words() -> dict[str, GlobalImportance]:
             return {
@@ -75,18 +74,18 @@ class VMaskPaper(Paper):
 
         return [
             Figure(
-                f"{prefix}-curves",
-                f"Figure 1. Same prediction on the top words alone, {place}",
+                "curves",
+                "Figure 1. Same prediction on the top words alone",
                 lambda path: top_k_curves(results.curves(dataset, encoder), path),
             ),
             Figure(
-                f"{prefix}-frequency",
-                f"Figure 2. Importance by frequency, {place}",
+                "frequency",
+                "Figure 2. Importance by frequency",
                 lambda path: frequency_scatter(words(), 10, path),
             ),
             Figure(
-                f"{prefix}-words",
-                f"Figure 3. Most important words, {place}",
+                "words",
+                "Figure 3. Most important words",
                 lambda path: word_bars({system: table.top(10) for system, table in words().items()}, path),
             ),
         ]
