@@ -1,6 +1,7 @@
 """Which package imports which, read from the source: at the top of a file, in a function, and for types alone."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import hf_vat
 
 ROOT = Path(hf_vat.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs" / "concepts" / "architecture.md"
 
 
 def imports() -> dict[str, set[str]]:
@@ -28,24 +30,25 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
-def reached(start: str) -> set[str]:
-    graph, seen, waiting = imports(), set(), [start]
-    while waiting:
-        for place in graph.get(waiting.pop(), set()) - seen:
-            seen.add(place)
-            waiting.append(place)
-    return seen
+def layers() -> dict[str, int]:
+    """The layer of each room, as the page on the architecture has it."""
+    rows = re.findall(r"^\| (\d) \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return {room: int(layer) for layer, rooms in rows for room in re.findall(r"`(\w+)`", rooms)}
 
 
-@pytest.mark.parametrize(
-    ("package", "used", "above"),
-    [
-        ("report", {"errors", "explained", "faithfulness"}, {"explanations", "comparison", "hub", "commands"}),
-        ("faithfulness", {"errors", "explained", "inference"}, {"explanations", "comparison", "report", "hub"}),
-        ("explanations", {"report", "faithfulness"}, {"comparison", "hub", "commands"}),
-        ("comparison", {"report", "explanations", "faithfulness"}, {"hub", "commands"}),
-    ],
-)
-def test_imports_go_one_way(package, used, above):
-    found = reached(package)
-    assert used <= found and not above & found
+def test_rooms_are_those_of_the_page_and_of_its_figure():
+    rooms = {path.stem for path in ROOT.iterdir() if path.name[0] not in "_." and path.name != "py.typed"}
+    assert rooms == set(layers())
+    figure = (PAGE.parents[1] / "assets" / "rooms.svg").read_text(encoding="utf-8")
+    assert rooms == set(re.findall(r'<text x="\d+" y="\d+">(\w+)</text>', figure))
+
+
+@pytest.mark.parametrize("room", sorted(layers()))
+def test_a_room_imports_only_from_rooms_below_it(room):
+    layer, used = layers(), imports().get(room, set()) - {room}
+    assert all(layer[other] < layer[room] for other in used), used
+
+
+def test_imports_are_seen():
+    assert {"errors", "explained", "faithfulness"} <= imports()["report"]
+    assert {"report", "faithfulness"} <= imports()["explanations"]
