@@ -1,3 +1,4 @@
+# ruff: noqa: I001 - it would give each name an import of its own
 # What the package offers, for type checkers; __init__.py reads it to find where a name is loaded from.
 from . import (
     comparison as comparison,

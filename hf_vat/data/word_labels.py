@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from datasets import Dataset, Features, Sequence as ListOf, Value
+from datasets import Dataset, Features, Value
+from datasets import Sequence as ListOf
 
 from hf_vat.errors import InputError
 from hf_vat.models.words import split_words

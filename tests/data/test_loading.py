@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import HfArgumentParser
 
 from hf_vat.data import DataArguments, load_text_classification

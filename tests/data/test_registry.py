@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDatasetDict, Value
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_vat.data.papers import load_paper_dataset, size_note, stratified_split
 from hf_vat.data.registry import PAPER_DATASETS

@@ -5,7 +5,8 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorWithPadding
 
 import hf_vat.data.vocabulary as vocabulary

@@ -5,7 +5,8 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_vat.data.word_labels import load_semeval_words, load_sst_words, sentiment_words
 from hf_vat.errors import InputError

@@ -9,7 +9,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hf_vat import explain
 from hf_vat.errors import InputError

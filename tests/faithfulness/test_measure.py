@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hf_vat import compare_explainers, explain
 from hf_vat.data import load_paper_dataset

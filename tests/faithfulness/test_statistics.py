@@ -3,7 +3,8 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.statistics import bootstrap_interval, mcnemar, paired_bootstrap, paired_bootstrap_over_runs

@@ -19,7 +19,8 @@ import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict
 from huggingface_hub import EvalResult, HfApi, ModelCard
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import TOKEN
 from markdown_it import MarkdownIt
 from test_round_trip import assert_nothing_private

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,

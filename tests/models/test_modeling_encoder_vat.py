@@ -43,8 +43,10 @@ from transformers import (
     ViTConfig,
     XLMRobertaConfig,
     XLNetConfig,
-    initialization as init,
     pipeline,
+)
+from transformers import (
+    initialization as init,
 )
 
 from hf_vat import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig, explain

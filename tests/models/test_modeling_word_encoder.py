@@ -4,7 +4,8 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModel
 
 from hf_vat.models.configuration_word_encoder import WordEncoderConfig

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
 from hf_vat.models.word_mask import MASKS, WordMask, bernoulli_kl

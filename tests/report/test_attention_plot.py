@@ -4,7 +4,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation

@@ -5,7 +5,8 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation

@@ -1,7 +1,8 @@
 import re
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation

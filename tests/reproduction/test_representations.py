@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.reproduction.vat.representations import separation, tsne

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from runs import StopAt, assert_same_weights, records
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 from transformers.trainer_pt_utils import LabelSmoother

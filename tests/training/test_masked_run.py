@@ -10,7 +10,8 @@ from runs import SMALL, records
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, ElectraConfig, ElectraModel
 
 from hf_vat.cli import run
-from hf_vat.commands import explain as explain_command, train as train_command
+from hf_vat.commands import explain as explain_command
+from hf_vat.commands import train as train_command
 from hf_vat.data import DataArguments, load_text_classification, planted_evidence
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from runs import StopAt
 from transformers import SchedulerType, TrainerCallback, TrainingArguments, get_scheduler
 

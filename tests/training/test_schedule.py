@@ -4,7 +4,8 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_vat.errors import InputError
 from hf_vat.training import BetaSchedule, PhaseSchedule, VATTrainingArguments
