@@ -23,8 +23,7 @@ from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import explain
 from hf_vat.export import MODEL_FILE, OnnxClassifier, export_onnx
-from hf_vat.faithfulness import Faithfulness
-from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
+from hf_vat.faithfulness import Faithfulness, kendall_tau, top_k_overlap
 from hf_vat.report import table
 
 K = 5

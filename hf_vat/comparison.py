@@ -20,11 +20,21 @@ import numpy as np
 from hf_vat.errors import InputError, check_texts, import_extra
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
-from hf_vat.faithfulness.agreement import kendall_tau, top_k_overlap
+from hf_vat.faithfulness import (
+    ERASER_SHARES,
+    Faithfulness,
+    Interval,
+    auprc,
+    bootstrap_interval,
+    iou_f1,
+    kendall_tau,
+    mcnemar,
+    paired_bootstrap,
+    precision_recall_f1_at_k,
+    token_f1,
+    top_k_overlap,
+)
 from hf_vat.faithfulness.measure import check_seeds
-from hf_vat.faithfulness.rationales import auprc, iou_f1, precision_recall_f1_at_k, token_f1
-from hf_vat.faithfulness.statistics import Interval, bootstrap_interval, mcnemar, paired_bootstrap
 from hf_vat.inference import encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table

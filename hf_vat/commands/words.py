@@ -18,7 +18,7 @@ from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import METHODS, GlobalImportance, WordImportance, explain, mask_importance, word_importance
 from hf_vat.explanations.global_importance import AGGREGATES
-from hf_vat.faithfulness.statistics import frequency_correlation
+from hf_vat.faithfulness import frequency_correlation
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import frequency_scatter, table, word_bars, word_cloud
 from hf_vat.report.terminal import clean

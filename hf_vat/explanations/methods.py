@@ -11,7 +11,7 @@ from hf_vat.faithfulness.perturb import OPERATORS
 from hf_vat.inference import whole_number
 from hf_vat.models.words import EncodedText
 
-from . import gradients, perturbations
+from . import gradients, removal
 from .analysis import Analysis, WordScores, text_generator
 
 
@@ -94,18 +94,18 @@ METHODS: dict[str, Method] = {
         cost=lambda text, settings: settings["n_steps"] + 2,
         needs="captum.attr",
     ),
-    "occlusion": Method(perturbations.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words) + 1),
+    "occlusion": Method(removal.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words) + 1),
     "lime": Method(
-        perturbations.lime,
+        removal.lime,
         {"n_samples": 1000, **_OPERATOR},
         cost=lambda text, settings: settings["n_samples"],
         needs="sklearn.linear_model",
         draws=True,
     ),
     "shapley": Method(
-        perturbations.shapley,
+        removal.shapley,
         {"n_samples": 25, "exact": False, **_OPERATOR},
-        cost=perturbations.shapley_cost,
+        cost=removal.shapley_cost,
         draws=True,
     ),
     "random": Method(_random, draws=True),

@@ -1,7 +1,21 @@
-"""Faithfulness of word rankings: what a scorer predicts when the top words are deleted, or when only they are kept."""
+"""How faithful, plausible or alike word scores are: [`Faithfulness`] (`measure.py`) asks a scorer without the top words
+(`perturb.py`), and `scores.py` makes numbers of what it says. `rationales.py` compares with marked words, `agreement.py`
+with another method, and `statistics.py` says how sure a number is.
+"""
 
+from .agreement import (
+    as_distribution,
+    is_constant,
+    jsd,
+    kendall_tau,
+    max_weight,
+    normalized_entropy,
+    top_k_overlap,
+    tvd,
+)
 from .measure import DEFINITIONS, ERASER_SHARES, LOWER_IS_BETTER, Faithfulness, FaithfulnessResult, RandomBaseline
 from .perturb import OPERATORS, Operator, random_ranking, rank_words
+from .rationales import AtK, Overlap, auprc, average_precision, iou_f1, precision_recall_f1_at_k, roc_auc, token_f1
 from .scores import (
     accuracy_drop,
     aopc_comprehensiveness,
@@ -11,8 +25,22 @@ from .scores import (
     comprehensiveness,
     posthoc_gold,
     posthoc_self,
+    predicts,
     prob_drop,
+    probability_drop,
     sufficiency,
+)
+from .statistics import (
+    Comparison,
+    Correlation,
+    FrequencyCorrelation,
+    Interval,
+    McNemarResult,
+    bootstrap_interval,
+    frequency_correlation,
+    mcnemar,
+    paired_bootstrap,
+    paired_bootstrap_over_runs,
 )
 
 __all__ = [
@@ -20,20 +48,48 @@ __all__ = [
     "ERASER_SHARES",
     "LOWER_IS_BETTER",
     "OPERATORS",
+    "AtK",
+    "Comparison",
+    "Correlation",
     "Faithfulness",
     "FaithfulnessResult",
+    "FrequencyCorrelation",
+    "Interval",
+    "McNemarResult",
     "Operator",
+    "Overlap",
     "RandomBaseline",
     "accuracy_drop",
     "aopc_comprehensiveness",
     "aopc_sufficiency",
     "area_acc",
     "area_prob",
+    "as_distribution",
+    "auprc",
+    "average_precision",
+    "bootstrap_interval",
     "comprehensiveness",
+    "frequency_correlation",
+    "iou_f1",
+    "is_constant",
+    "jsd",
+    "kendall_tau",
+    "max_weight",
+    "mcnemar",
+    "normalized_entropy",
+    "paired_bootstrap",
+    "paired_bootstrap_over_runs",
     "posthoc_gold",
     "posthoc_self",
+    "precision_recall_f1_at_k",
+    "predicts",
     "prob_drop",
+    "probability_drop",
     "random_ranking",
     "rank_words",
+    "roc_auc",
     "sufficiency",
+    "token_f1",
+    "top_k_overlap",
+    "tvd",
 ]

@@ -15,9 +15,9 @@ from hf_vat.inference import whole_number
 from hf_vat.report import training_curves
 
 from .card import CURVES_NAME, EXPLANATIONS_NAME, CardFacts, model_card, write_card
+from .eval_results import Measured, has_intervals, logged_results, measure
 from .metadata import check_languages, check_license
 from .picture import explanations_svg
-from .results import Measured, has_intervals, logged_results, measure
 from .sources import Source, loaded_commit, non_default
 
 logger = logging.getLogger(__name__)

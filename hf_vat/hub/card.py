@@ -21,8 +21,8 @@ from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
 
 from .citations import CITED
+from .eval_results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
 from .picture import headline
-from .results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
 from .sources import Source
 
 logger = logging.getLogger(__name__)

@@ -4,8 +4,7 @@ import evaluate
 from datasets import Features, Sequence, Value
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness.agreement import is_constant
-from hf_vat.faithfulness.rationales import Overlap
+from hf_vat.faithfulness import Overlap, is_constant
 
 CLASS_ID = Value("int64")
 NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
@@ -92,7 +91,7 @@ def choose(definitions: dict, definition: str):
 
 
 def averaged(overlap: Overlap, average: str, prefix: str = "") -> dict[str, float]:
-    """Precision, recall and F1 of an [`Overlap`](hf_vat.faithfulness.rationales.Overlap) with one column."""
+    """Precision, recall and F1 of an [`Overlap`](hf_vat.faithfulness.Overlap) with one column."""
     if average not in ("macro", "micro"):
         raise InputError(f'There is no average {average!r}; give "macro" for texts or "micro" for pooled counts.')
     return {f"{prefix}{name}": float(value) for name, [value] in getattr(overlap, average)().items()}

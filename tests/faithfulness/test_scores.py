@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_vat import faithfulness
 from hf_vat.errors import InputError
+from hf_vat.faithfulness import agreement, rationales, scores, statistics
 from hf_vat.faithfulness.scores import (
     accuracy_drop,
     aopc_comprehensiveness,
@@ -123,3 +125,9 @@ def test_ranges(logits, label):
     assert (posthoc_self(full, full[:, None]) == 1).all()
     gained = posthoc_gold(full[:, None], labels) - posthoc_gold(perturbed, labels)
     np.testing.assert_array_equal(accuracy_drop(full, perturbed, labels), gained)
+
+
+@pytest.mark.parametrize("module", [agreement, rationales, scores, statistics])
+def test_public_scores_can_be_imported_from_the_package(module):
+    own = {name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    assert {name for name in own if not name.startswith("_")} <= set(faithfulness.__all__)

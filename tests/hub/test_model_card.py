@@ -34,8 +34,8 @@ from hf_vat.explanations import Explanation
 from hf_vat.faithfulness.statistics import Comparison
 from hf_vat.hub import ModelCardCallback
 from hf_vat.hub.card import CardFacts, card_data, escaped, model_card, write_card
+from hf_vat.hub.eval_results import Measured, Result, logged_results
 from hf_vat.hub.picture import explanations_svg
-from hf_vat.hub.results import Measured, Result, logged_results
 from hf_vat.hub.sources import Source, non_default
 from hf_vat.training import ModelArguments, train_classifier
 
@@ -379,7 +379,7 @@ def test_intervals_are_left_out_where_they_say_nothing():
 def test_without_scipy_there_are_the_same_numbers_without_intervals(trainer, monkeypatch, caplog):
     trainer.create_model_card()
     full = tables(read(trainer))["words ranked by"]
-    for module in ("results", "callback"):
+    for module in ("eval_results", "callback"):
         monkeypatch.setattr(f"hf_vat.hub.{module}.has_intervals", lambda: False)
     trainer.create_model_card()
     assert any("[" in cell for row in full for cell in row)

@@ -1,6 +1,6 @@
 """Attention entropy as an `evaluate` module: how concentrated attention weights are."""
 
-from hf_vat.faithfulness.agreement import max_weight, normalized_entropy
+from hf_vat.faithfulness import max_weight, normalized_entropy
 from hf_vat.metrics import base
 
 _DESCRIPTION = """

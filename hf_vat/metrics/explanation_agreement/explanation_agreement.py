@@ -3,7 +3,7 @@
 from functools import partial
 
 from hf_vat.errors import InputError
-from hf_vat.faithfulness.agreement import as_distribution, is_constant, jsd, kendall_tau, top_k_overlap, tvd
+from hf_vat.faithfulness import as_distribution, is_constant, jsd, kendall_tau, top_k_overlap, tvd
 from hf_vat.metrics import base
 
 _DESCRIPTION = """

@@ -2,8 +2,7 @@
 
 from datasets import Sequence
 
-from hf_vat.faithfulness import scores
-from hf_vat.faithfulness.measure import ERASER_SHARES
+from hf_vat.faithfulness import ERASER_SHARES, scores
 from hf_vat.metrics import averages, base, texts
 
 _DESCRIPTION = """

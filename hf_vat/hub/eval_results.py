@@ -8,8 +8,7 @@ import numpy as np
 
 from hf_vat.errors import MissingExtra, import_extra
 from hf_vat.explanations import Explanation, explain
-from hf_vat.faithfulness import DEFINITIONS, Faithfulness
-from hf_vat.faithfulness.statistics import Comparison, bootstrap_interval, paired_bootstrap
+from hf_vat.faithfulness import DEFINITIONS, Comparison, Faithfulness, bootstrap_interval, paired_bootstrap
 from hf_vat.inference import progress_bar
 
 CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
