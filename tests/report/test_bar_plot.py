@@ -4,18 +4,14 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from shown import NASTY, SVG, texts
 
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.explanations import GlobalImportance, WordImportance
 from hf_vat.report import word_bars, word_cloud
 from hf_vat.report.figures import LINE_STYLES
 
-SVG = "{http://www.w3.org/2000/svg}"
-NASTY = ["$x$ ^_{", "<script>&", "</svg>", "😀", "👩‍👩‍👧", "שלום", "نیم‌فاصله", "喜欢", "_hidden", "\"'", "%s{}", ""]
-
-
-def texts(svg):
-    return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+pytest.importorskip("matplotlib")
 
 
 def bars(svg):
@@ -31,7 +27,6 @@ def bars(svg):
 
 
 def test_bars_are_drawn_to_scale_from_top_to_bottom():
-    pytest.importorskip("matplotlib")
     drawn = bars(word_bars({"sum": [("good", 0.5), ("film", 0.25), ("bad", -0.5)]}))
     assert [color for color, *_ in drawn] == [LINE_STYLES[0][0]] * 2 + [LINE_STYLES[1][0]]
     (_, zero, right, first), (_, left2, right2, second), (_, left3, right3, third) = drawn
@@ -41,7 +36,6 @@ def test_bars_are_drawn_to_scale_from_top_to_bottom():
 
 
 def test_rows_of_a_table_and_bars_of_one_height_in_all_panels():
-    pytest.importorskip("matplotlib")
     table = GlobalImportance([WordImportance(word, 1.0 + place, 2, 1) for place, word in enumerate("abcdef")])
     svg = word_bars({"LSTM": table.top(6), "CNN": table.top(2)})
     middles = [middle for *_, middle in bars(svg)]
@@ -52,7 +46,6 @@ def test_rows_of_a_table_and_bars_of_one_height_in_all_panels():
 
 
 def test_more_words_make_a_higher_figure_with_bars_as_high():
-    pytest.importorskip("matplotlib")
     for size in (1, 10, 40):
         svg = word_bars({"LSTM": [(f"word {place}", 1.0) for place in range(size)]})
         middles = [middle for *_, middle in bars(svg)]
@@ -61,33 +54,19 @@ def test_more_words_make_a_higher_figure_with_bars_as_high():
 
 
 def test_words_are_plain_text():
-    pytest.importorskip("matplotlib")
-    svg = word_bars({"$t$ <b>": [(word, 1.0) for word in NASTY]})
-    assert [word for word in NASTY if word not in texts(svg)] == [""] and "<script" not in svg
+    svg = word_bars({"$t$ <b>": [(word, 1.0) for word in [*NASTY, ""]]})
+    assert set(NASTY) <= set(texts(svg)) and "<script" not in svg
     assert "$t$ <b>" in texts(svg)
 
 
 def test_what_an_svg_cannot_hold_is_replaced_and_long_words_are_cut():
-    pytest.importorskip("matplotlib")
     shown = texts(word_bars({"LSTM": [("a\0b\nc", 1.0), ("\ud800", 1.0), ("x" * 24, 1.0), ("y" * 25, 1.0)]}))
     assert {"a\ufffdb\ufffdc", "\ufffd", "x" * 24, "y" * 23 + "…"} <= set(shown)
-
-
-@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
-def test_bars_are_written_by_suffix_and_equal_for_equal_input(tmp_path, suffix, start):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "missing folder" / f"bars{suffix}"
-    svg = word_bars({"LSTM": [("good", 1.0)]}, path)
-    first = path.read_bytes()
-    assert svg == word_bars({"LSTM": [("good", 1.0, 7, 3)]}, path)
-    assert first.startswith(start) and path.read_bytes() == first
-    assert svg.startswith("<svg") and "currentColor" in svg and "<dc:date>" not in svg
 
 
 @pytest.mark.parametrize(
     ("systems", "message"),
     [
-        ({}, "nothing to draw"),
         ({"LSTM": [("good", 1.0)], "CNN": []}, "nothing to draw"),
         ({"LSTM": [("good", float("nan"))]}, "importance of 'good' in 'LSTM' is nan"),
     ],
@@ -101,7 +80,7 @@ def test_cloud_is_a_picture_and_equal_for_equal_input(tmp_path):
     pytest.importorskip("wordcloud")
     image = pytest.importorskip("PIL.Image")
     path = tmp_path / "missing folder" / "cloud.png"
-    words = [("good", 1.0, 3, 2), *((word, 0.5) for word in NASTY if word)]
+    words = [("good", 1.0, 3, 2), *((word, 0.5) for word in NASTY)]
     png = word_cloud(words, path)
     assert path.read_bytes() == png == word_cloud(words) != word_cloud(words, seed=1)
     assert image.open(BytesIO(png)).size == (800, 400)

@@ -7,28 +7,12 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shown import explanation_of
 
 from hf_vat.errors import InputError
-from hf_vat.explanations import Explanation
-from hf_vat.models.words import split_words
 from hf_vat.report import Table, heatmap, page, top_k_curves, write_report
 
 NASTY = ["<script>alert(1)</script>", "<!--", "-->", "a<b<c", "&amp;", '"x"', "'y'", "</td>", "{{ 7 * 7 }}"]
-
-
-def explanation_of(words, scores=None, names=("negative", "positive"), **fields):
-    """An explanation of the words joined by spaces."""
-    spans, end = [], 0
-    for word in words:
-        spans.append((end, end + len(word)))
-        end += len(word) + 1
-    defaults = {"method": "attention", "target": 0, "prediction": 0, "seen": [True] * len(words)}
-    scores = [1 / len(words)] * len(words) if scores is None else scores
-    probabilities = [1 / len(names)] * len(names)
-    return Explanation(
-        " ".join(words), list(words), spans, scores,
-        probabilities=probabilities, label_names=list(names), **{**defaults, **fields},
-    )  # fmt: skip
 
 
 class Reader(HTMLParser):
@@ -108,11 +92,7 @@ def test_c82_file_name(tmp_path):
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
 @settings(max_examples=80, deadline=None)
 def test_any_text_comes_back_from_the_fragment(text):
-    words = split_words(text)
-    explanation = Explanation(
-        text, [word.text for word in words], [(word.start, word.end) for word in words],
-        [0.5] * len(words), [True] * len(words), "attention", 0, 0, [1.0], ["one"],
-    )  # fmt: skip
+    explanation = explanation_of(text)
     reader = Reader(heatmap(explanation))
     assert reader.texts.get("word", []) == explanation.words
 

@@ -4,24 +4,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from shown import SVG, texts
 
 from hf_vat.errors import InputError
 from hf_vat.report import text_scatter
 from hf_vat.report.figures import LINE_STYLES
 
-SVG = "{http://www.w3.org/2000/svg}"
+pytest.importorskip("matplotlib")
+
 POINTS = [(0.0, 0.0), (1.0, 2.0), (4.0, 1.0)]
 NAMES = ["negative", "positive"]
-
-
-@pytest.fixture(autouse=True)
-def needs_matplotlib():
-    pytest.importorskip("matplotlib")
-
-
-def texts(svg):
-    found = ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-    return [text for text in found if text]  # the line of the note is empty in the title
 
 
 def markers(svg):
@@ -82,29 +74,15 @@ def test_two_panels_of_1000_texts_stay_small():
     assert len(svg) < 300_000 and len(markers(svg)) == 2000
 
 
-def test_equal_for_equal_input():
-    svg = text_scatter({"ATT": (POINTS, [0, 1, 1])}, NAMES)
-    assert svg == text_scatter({"ATT": (np.array(POINTS), np.array([0, 1, 1]))}, tuple(NAMES), {})
-    assert svg.startswith("<svg") and "<dc:date>" not in svg and "currentColor" in svg and 'id="axes' not in svg
-
-
 def test_names_are_plain_text():
     names = ["<script>", "a&b$x$", "_hidden", "</svg>", "\"'", "喜欢"]
     svg = text_scatter({name: (POINTS, [0, 1, 5]) for name in names}, names, {names[1]: "$x$ <b>"})
     assert Counter(texts(svg)) == Counter([*names, *names, "$x$ <b>"]) and "<script" not in svg
 
 
-@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
-def test_scatter_is_written_by_suffix(tmp_path, suffix, start):
-    path = tmp_path / "missing folder" / f"points{suffix}"
-    text_scatter({"ATT": (POINTS, [0, 1, 1])}, NAMES, path=path)
-    assert path.read_bytes().startswith(start)
-
-
 @pytest.mark.parametrize(
     ("systems", "message"),
     [
-        ({}, "nothing to draw"),
         ({"ATT": ([], [])}, r"'ATT' has points of shape \(0,\)"),
         ({"ATT": ([(1, 2, 3)], [0])}, r"points of shape \(1, 3\)"),
         ({"ATT": (POINTS, [0, 1])}, r"labels of shape \(2,\)"),

@@ -3,6 +3,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shown import explanation_of
 
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
@@ -10,11 +11,8 @@ from hf_vat.report import side_by_side
 
 
 def film(scores, **fields):
-    defaults = {"seen": [True] * 3, "method": "attention", "target": 1, "prediction": 1}
-    return Explanation(
-        "a good film", ["a", "good", "film"], [(0, 1), (2, 6), (7, 11)], scores,
-        probabilities=[0.25, 0.75], label_names=["negative", "positive"], **{**defaults, **fields},
-    )  # fmt: skip
+    known = {"target": 1, "prediction": 1, "probabilities": [0.25, 0.75]}
+    return explanation_of("a good film", scores, **known | fields)
 
 
 def test_readable_without_colour():
@@ -40,7 +38,7 @@ def test_notes():
     assert "All words tie" in str(film([0.2, 0.2, 0.2]))
     assert "Cut off, not seen by the model: 1 words" in str(film([0.4, 0.6, 0], seen=[True, True, False], truncated=1))
     assert "explained class negative" in str(film([0.4, 0.6, 0], target=0))
-    assert "no words" in str(Explanation("", [], [], [], [], "attention", 0, 0, [1.0], ["one"]))
+    assert "no words" in str(explanation_of(""))
 
 
 @given(st.text(max_size=12))
