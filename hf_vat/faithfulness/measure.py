@@ -9,7 +9,7 @@
 The model that explains and the model that is asked (the scorer) are separate; they may be the same.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -36,6 +36,19 @@ DEFINITIONS = {
     "sufficiency": "probability of the predicted class, minus that on the top share q of words alone",
     "aopc_comprehensiveness": "mean of comprehensiveness@q over the shares",
     "aopc_sufficiency": "mean of sufficiency@q over the shares",
+}
+# From probabilities on the full texts, without the top words and on them alone, and from gold labels.
+_SCORES: dict[str, Callable[..., np.ndarray]] = {
+    "accuracy_drop": lambda full, deleted, kept, labels: score.accuracy_drop(full, deleted, labels),
+    "prob_drop": lambda full, deleted, kept, labels: score.prob_drop(full, deleted),
+    "posthoc_gold": lambda full, deleted, kept, labels: score.posthoc_gold(kept, labels),
+    "posthoc_self": lambda full, deleted, kept, labels: score.posthoc_self(full, kept),
+    "area_acc": lambda full, deleted, kept, labels: score.area_acc(full, deleted, labels),
+    "area_prob": lambda full, deleted, kept, labels: score.area_prob(full, deleted),
+    "comprehensiveness": lambda full, deleted, kept, labels: score.comprehensiveness(full, deleted),
+    "sufficiency": lambda full, deleted, kept, labels: score.sufficiency(full, kept),
+    "aopc_comprehensiveness": lambda full, deleted, kept, labels: score.aopc_comprehensiveness(full, deleted),
+    "aopc_sufficiency": lambda full, deleted, kept, labels: score.aopc_sufficiency(full, kept),
 }
 LOWER_IS_BETTER = {"sufficiency", "aopc_sufficiency"}
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -261,11 +274,13 @@ class Faithfulness:
 
     def _score_names(self) -> list[str]:
         areas = len(self.ks) > 1 and self.ks == tuple(range(1, len(self.ks) + 1))
-        return [
-            name
-            for name in DEFINITIONS
-            if (areas if name.startswith("area") else self.shares if name.endswith(("ness", "sufficiency")) else True)
-        ]
+        return [name for name in DEFINITIONS if self._places(name)[1] and (areas or not name.startswith("area"))]
+
+    def _places(self, name: str) -> tuple[slice, list[str]]:
+        """Which perturbations a score is of, those of numbers of words or after them those of shares, and their names."""
+        if name.endswith(("ness", "sufficiency")):
+            return slice(len(self.ks), None), [f"{share:g}" for share in self.shares]
+        return slice(len(self.ks)), [str(k) for k in self.ks]
 
     def _measure(self, rankings: list[list[int]], explainer: str, n_tied: int) -> FaithfulnessResult:
         def without_and_with(ranking: list[int]) -> np.ndarray:
@@ -273,37 +288,15 @@ class Faithfulness:
             top = np.arange(len(ranking)) < counts[:, None]  # [K + Q, n], in the order of the ranking
             return np.concatenate([~top, top])
 
-        number = len(self.ks)
         probabilities = self._predict(rankings, without_and_with)
-        probabilities = probabilities.reshape(len(rankings), 2, number + len(self.shares), -1)
+        probabilities = probabilities.reshape(len(rankings), 2, len(self.ks) + len(self.shares), -1)
         deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K + Q, classes]
-        at_k, full, labels = (deleted[:, :number], kept[:, :number]), self.full, self.labels
-        columns = {
-            "accuracy_drop": score.accuracy_drop(full, at_k[0], labels),
-            "prob_drop": score.prob_drop(full, at_k[0]),
-            "posthoc_gold": score.posthoc_gold(at_k[1], labels),
-            "posthoc_self": score.posthoc_self(full, at_k[1]),
-        }
-        values = {
-            f"{name}@{k}": column[:, place] for name, column in columns.items() for place, k in enumerate(self.ks)
-        }
-        names = self._score_names()
-        if "area_acc" in names:
-            values["area_acc"] = score.area_acc(full, at_k[0], labels)
-            values["area_prob"] = score.area_prob(full, at_k[0])
-        if self.shares:
-            at_q = (deleted[:, number:], kept[:, number:])
-            columns = {
-                "comprehensiveness": score.comprehensiveness(full, at_q[0]),
-                "sufficiency": score.sufficiency(full, at_q[1]),
-            }
-            values |= {
-                f"{name}@{share:g}": column[:, place]
-                for name, column in columns.items()
-                for place, share in enumerate(self.shares)
-            }
-            values["aopc_comprehensiveness"] = score.aopc_comprehensiveness(full, at_q[0])
-            values["aopc_sufficiency"] = score.aopc_sufficiency(full, at_q[1])
+        values = {}
+        for name in self._score_names():
+            part, places = self._places(name)
+            column = _SCORES[name](self.full, deleted[:, part], kept[:, part], self.labels)
+            means = column.ndim == 1
+            values |= {name: column} if means else dict(zip([f"{name}@{at}" for at in places], column.T, strict=True))
         setup = {"explainer": explainer, **self._setup}
         sizes = np.array([len(ranking) for ranking in rankings])
         n_emptied = {k: int((sizes <= k).sum()) for k in self.ks}
