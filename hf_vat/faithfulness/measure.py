@@ -161,6 +161,7 @@ class Faithfulness:
         progress: bool = False,
         bar: tqdm | None = None,
     ):
+        texts = texts if isinstance(texts, str) else list(texts)
         if are_explanations(texts):
             labels = [explanation.gold for explanation in texts] if labels is None else labels
             seen = [explanation.seen for explanation in texts] if seen is None else seen
