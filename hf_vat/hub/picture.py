@@ -5,27 +5,16 @@ reader are not known here: the letters are of one width, and each word is told i
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from hf_vat.explained import Segment
 from hf_vat.explanations import Explanation
-from hf_vat.report.attention_plot import right_to_left
 from hf_vat.report.figures import printable
+from hf_vat.report.layout import lay_out, pieces, right_to_left
 
 _COLUMNS, _WORDS = 80, 120  # letters of a line, and words of a text
-
-
-class Cell(NamedTuple):
-    """A word, or a piece of a long one: its first column, line, width in columns, and strength in [0, 1]."""
-
-    text: str
-    column: int
-    line: int
-    width: int
-    strength: float
-    seen: bool
 
 
 def explanations_svg(explanations: Sequence[Explanation]) -> str:
@@ -36,7 +25,8 @@ def explanations_svg(explanations: Sequence[Explanation]) -> str:
     """
     blocks, top = [], 0
     for number, explanation in enumerate(explanations, start=1):
-        cells = list(_lay_out(explanation))
+        mirrored = right_to_left(explanation.text)
+        cells = list(lay_out(_shown(explanation), _COLUMNS, _width, 1, mirrored))
         blocks.append({"top": top, "headline": _cut(f"{number}. {headline(explanation)}"), "cells": cells})
         top += 3 + max(cell.line for cell in cells)  # a line for the headline, one between blocks
     return _templates.get_template("explanations.svg.jinja").render(blocks=blocks, lines=top - 1, columns=_COLUMNS)
@@ -51,33 +41,14 @@ def headline(explanation: Explanation) -> str:
     return f"{predicted}, gold {names[explanation.gold]}: {'right' if explanation.correct else 'wrong'}"
 
 
-def _lay_out(explanation: Explanation) -> Iterator[Cell]:
-    mirrored = right_to_left(explanation.text)
-    column, line = 0, 0
-    for number, (before, word, _, strength, seen) in enumerate(explanation.segments()):
-        if number == _WORDS:
-            word, strength, seen = f"… {len(explanation.words) - _WORDS} more words", 0.0, False
-        if column and before:
-            column += 1
-        for piece in _pieces(printable(word)):
-            width = _width(piece)
-            if column and column + width > _COLUMNS:
-                column, line = 0, line + 1
-            yield Cell(piece, _COLUMNS - column - width if mirrored else column, line, width, strength, seen)
-            column += width
-        if number == _WORDS:
-            return
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A word, cut where it is wider than a line."""
-    piece = ""
-    for character in text:
-        if _width(piece + character) > _COLUMNS:
-            yield piece
-            piece = ""
-        piece += character
-    yield piece
+def _shown(explanation: Explanation) -> list[Segment]:
+    """The first words, and how many more there are."""
+    segments = list(explanation.segments())
+    rest = [
+        segment._replace(word=f"… {len(segments) - _WORDS} more words", strength=0.0, seen=False)
+        for segment in segments[_WORDS : _WORDS + 1]
+    ]
+    return segments[:_WORDS] + rest
 
 
 def _width(text: str) -> int:
@@ -88,7 +59,7 @@ def _width(text: str) -> int:
 
 def _cut(text: str) -> str:
     line = printable(" ".join(text.split()))
-    return line if _width(line) <= _COLUMNS else f"{next(_pieces(line))[:-1]}…"
+    return line if _width(line) <= _COLUMNS else f"{next(pieces(line, _COLUMNS, _width))[:-1]}…"
 
 
 _templates = Environment(

@@ -1,15 +1,14 @@
 """Attention over the words of texts, system under system, as a figure to print: figure 7 of the VAT paper."""
 
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import NamedTuple
 
 from hf_vat.errors import InputError
 from hf_vat.explained import Explained
 
 from .figures import INK, MUTED, printable, render, text_width
 from .html import check_same_texts
+from .layout import lay_out, right_to_left
 
 # One hue from light to strong. Words on it are dark and it stays light, on white pages and on black ones.
 _PAPER, _STRONG, _WORD, _UNSEEN = "#ffffff", "#f2992e", "#1f2328", "#757c85"
@@ -18,17 +17,6 @@ _WRONG = "#d4495c"
 _WIDTH, _LEAST_WORDS, _MARGIN, _GAP, _PAD = 7 * 72, 4.6 * 72, 8, 12, 1.6
 _SIZE, _LINE, _CELL = 9, 16.5, 13.5
 _SPACE = 1.8
-
-
-class _Cell(NamedTuple):
-    """A word, or a piece of a long one, at its place among the words: `x` from the left, `line` from the top."""
-
-    text: str
-    x: float
-    line: int
-    width: float
-    strength: float
-    seen: bool
 
 
 def attention_pairs(runs: Mapping[str, Sequence[Explained]], path: str | PathLike | None = None) -> str:
@@ -105,16 +93,16 @@ def _draw(runs):
 
 def _draw_words(axis, explanation, left: float, top: float, width: float) -> int:
     """Draw the words of a text into a column and return the number of its lines."""
-    cells = list(_lay_out(explanation, width))
+    mirrored = right_to_left(explanation.text)
+    cells = list(lay_out(explanation.segments(), width, _cell_width, _SPACE, mirrored))
     lines = 1 + max((cell.line for cell in cells), default=0)
     if not cells:
         _write(axis, "(the text has no words)", left, top, color=INK, alpha=0.75)
         return lines
     # Light below all words: white on white paper, a card on a dark page.
     _fill(axis, left, top, width, _LINE * lines, 0)
-    mirrored = right_to_left(explanation.text)
     for cell in cells:
-        x = left + (width - cell.x - cell.width if mirrored else cell.x)
+        x = left + cell.x
         y = top + _LINE * cell.line
         if cell.strength > 0:
             _fill(axis, x, y + (_LINE - _CELL) / 2, cell.width, _CELL, cell.strength)
@@ -123,26 +111,8 @@ def _draw_words(axis, explanation, left: float, top: float, width: float) -> int
     return lines
 
 
-def _lay_out(explanation, width: float) -> Iterator[_Cell]:
-    x, line = 0.0, 0
-    for segment in explanation.segments():
-        if x and segment.before:
-            x += _SPACE
-        for piece in _pieces(printable(segment.word), width):
-            own = text_width(piece, _SIZE) + 2 * _PAD
-            if x and x + own > width:
-                x, line = 0.0, line + 1
-            yield _Cell(piece, x, line, own, segment.strength, segment.seen)
-            x += own
-
-
-def _pieces(word: str, width: float) -> Iterator[str]:
-    """The word, cut where it is wider than a line."""
-    while text_width(word, _SIZE) + 2 * _PAD > width:
-        end = next(end for end in range(2, len(word) + 1) if text_width(word[:end], _SIZE) + 2 * _PAD > width) - 1
-        yield word[:end]
-        word = word[end:]
-    yield word
+def _cell_width(text: str) -> float:
+    return text_width(text, _SIZE) + 2 * _PAD
 
 
 def _draw_key(axis, runs, y: float) -> None:
@@ -169,12 +139,6 @@ def _draw_key(axis, runs, y: float) -> None:
 def _prediction(explanation) -> str:
     mark = {True: "✓ ", False: "✗ ", None: ""}[explanation.correct]
     return mark + printable(explanation.label_names[explanation.prediction])
-
-
-def right_to_left(text: str) -> bool:
-    """Whether the first letter with a direction says so, as in `dir="auto"` of HTML."""
-    directions = map(unicodedata.bidirectional, text)
-    return next((direction for direction in directions if direction in ("L", "R", "AL")), "L") != "L"
 
 
 def _write(axis, text: str, x: float, top: float, **style) -> None:

@@ -82,14 +82,14 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
 def panels(titles: Sequence[str]):
     """A figure with one panel for each title, at most three beside each other, all of one size, with room for the titles."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     columns = min(len(titles), 3)
     rows = ceil(len(titles) / columns)
     longest = max(text_width(line, _TITLE_SIZE) for title in titles for line in title.splitlines())
     width, height = _PANEL_SIZE
     width = min(max(width, longest / 72 + _TITLE_LEFT), 2 * width)  # a title may be a model's path
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.1)
+    figure = Figure(figsize=(width * columns, height * rows), layout=ConstrainedLayoutEngine(h_pad=0.1))
     axes = figure.subplots(rows, columns, squeeze=False).flat
     for title, axis in zip(titles, axes, strict=False):
         axis.set_title(title, loc="left", color=INK, fontsize=_TITLE_SIZE)

@@ -50,10 +50,10 @@ def text_scatter(
             has another suffix.
         ImportError: if matplotlib is not installed.
     """
-    systems = {title: (np.asarray(points), np.asarray(labels)) for title, (points, labels) in systems.items()}
+    arrays = {title: (np.asarray(points), np.asarray(labels)) for title, (points, labels) in systems.items()}
     notes = dict(notes or {})
-    _check(systems, class_names, notes)
-    return render(lambda: _draw(systems, class_names, notes), path)
+    _check(arrays, class_names, notes)
+    return render(lambda: _draw(arrays, class_names, notes), path)
 
 
 def _check(systems, class_names, notes) -> None:

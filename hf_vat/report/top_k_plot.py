@@ -55,20 +55,20 @@ def top_k_curves(
             "random", or the path has another suffix.
         ImportError: if matplotlib is not installed.
     """
-    curves = {
+    drawn = {
         score: {name: sorted(map(tuple, points)) for name, points in methods.items() if len(points)}
         for score, methods in curves.items()
+        if any(map(len, methods.values()))
     }
-    curves = {score: methods for score, methods in curves.items() if methods}
-    _check(curves)
-    names = list(dict.fromkeys(name for methods in curves.values() for name in methods if name != _RANDOM))
+    _check(drawn)
+    names = list(dict.fromkeys(name for methods in drawn.values() for name in methods if name != _RANDOM))
     if len(names) > len(LINE_STYLES):
         raise InputError(
             f"There are {len(names)} methods; {len(LINE_STYLES)} beside {_RANDOM!r} can be told apart. Draw several "
             "figures."
         )
     styles = dict(zip(names, LINE_STYLES, strict=False)) | {_RANDOM: _RANDOM_STYLE}
-    return render(lambda: _draw(curves, styles), path)
+    return render(lambda: _draw(drawn, styles), path)
 
 
 def _check(curves) -> None:
