@@ -18,7 +18,7 @@ from .card import CURVES_NAME, EXPLANATIONS_NAME, CardFacts, model_card, write_c
 from .eval_results import Measured, has_intervals, logged_results, measure
 from .metadata import check_languages, check_license
 from .picture import explanations_svg
-from .sources import Source, loaded_commit, non_default
+from .provenance import Origin, loaded_commit, non_default
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class ModelCardCallback(TrainerCallback):
         self.license, self.language = license, language or None
         self.texts = whole_number("card_texts", texts, 0)
         self.examples = None if examples is None else whole_number("card_examples", examples, 0)
-        self.named = tuple(None if name is None else Source.of(name) for name in (base_model, dataset))
+        self.named = tuple(None if name is None else Origin.of(name) for name in (base_model, dataset))
         self.base, self.data = self.named
         self.settings: dict[str, dict] = {}
         self.splits: Mapping[str, Dataset | IterableDataset] = {}
@@ -93,11 +93,11 @@ class ModelCardCallback(TrainerCallback):
     def describe(self, model_args, data_args: DataArguments, data: Mapping[str, Dataset | IterableDataset]) -> None:
         """Take over what [`train_classifier`] was asked for, and its splits."""
         if model_args.word_encoder is not None:
-            base = Source(f"none; a word encoder ({model_args.word_encoder}) trained from scratch")
+            base = Origin(f"none; a word encoder ({model_args.word_encoder}) trained from scratch")
         else:
-            base = Source.of(model_args.model_name_or_path, model_args.model_revision)
+            base = Origin.of(model_args.model_name_or_path, model_args.model_revision)
         named_base, named_data = self.named
-        self.base, self.data = named_base or base, named_data or Source.of_data(data_args)
+        self.base, self.data = named_base or base, named_data or Origin.of_data(data_args)
         self.settings = {"model": non_default(model_args), "data": non_default(data_args)}
         self.splits = data
 
@@ -105,7 +105,7 @@ class ModelCardCallback(TrainerCallback):
         # Now, as a folder that is there at the start may be gone at the end, and its name then passes for a Hub id.
         name = model.config.name_or_path
         if self.base is None and name:
-            self.base = Source.of(name)
+            self.base = Origin.of(name)
         if self.base is not None and self.base.hub_id:
             commit = loaded_commit(self.base.hub_id, self.base.revision)
             self.base = replace(self.base, revision=commit or self.base.revision)
@@ -160,7 +160,7 @@ class ModelCardCallback(TrainerCallback):
         facts.measured = self._measure(trainer, splits, facts.data)
         return facts
 
-    def _measure(self, trainer, splits: Mapping, data: Source | None) -> Measured | None:
+    def _measure(self, trainer, splits: Mapping, data: Origin | None) -> Measured | None:
         split = next((split for split in ("test", "validation") if _has_texts(splits.get(split))), None)
         if split is None or not self.texts or not isinstance(trainer.processing_class, PreTrainedTokenizerBase):
             return None

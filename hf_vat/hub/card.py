@@ -23,7 +23,7 @@ from hf_vat.report.tables import Table, markdown
 from .citations import CITED
 from .eval_results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
 from .picture import headline
-from .sources import Source
+from .provenance import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +77,8 @@ class CardFacts:
     seed: int
     repo_id: str | None = None
     revision: str | None = None
-    base: Source | None = None
-    data: Source | None = None
+    base: Origin | None = None
+    data: Origin | None = None
     splits: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Mapping] = field(default_factory=dict)
     log: Sequence[Mapping] = ()
@@ -93,10 +93,6 @@ class CardFacts:
     language: str | list[str] | None = None
     license: str | None = None
     tags: Sequence[str] = ()
-
-    @property
-    def mask_type(self) -> str:
-        return getattr(self.config, "mask_type", "none")
 
     @property
     def classes(self) -> list[str]:
@@ -141,7 +137,7 @@ def model_card(facts: CardFacts) -> str:
         ),
         curve=_curve_table(facts.log),
         versions=", ".join(f"{package} {version(package)}" for package in _PACKAGES),
-        citations=CITED[facts.mask_type],
+        citations=CITED[facts.config.mask_type],
         explanations_name=EXPLANATIONS_NAME,
         curves_name=CURVES_NAME,
         k=K,
@@ -152,7 +148,7 @@ def model_card(facts: CardFacts) -> str:
 
 def card_data(facts: CardFacts) -> ModelCardData:
     """The metadata, with all results as `EvalResult`s."""
-    data = facts.data or Source("unknown")
+    data = facts.data or Origin("unknown")
     results = [_eval_result(facts, data, result) for result in facts.reported]
     if facts.measured is not None:
         by_chance = facts.measured.rankings[RANDOM]
@@ -163,6 +159,7 @@ def card_data(facts: CardFacts) -> ModelCardData:
             for score, result in scores.items()
         ]
     systems = ["vat"] if facts.config.bottleneck != "none" else []
+    masks = [facts.config.mask_type] if facts.config.mask_type != "none" else []
     return ModelCardData(
         base_model=facts.base.hub_id if facts.base else None,
         datasets=[data.hub_id] if data.hub_id else None,
@@ -177,7 +174,7 @@ def card_data(facts: CardFacts) -> ModelCardData:
             "hf_vat",
             "explainability",
             *systems,
-            *([facts.mask_type] if facts.mask_type != "none" else []),
+            *masks,
             *facts.tags,
         ],
     )
@@ -229,7 +226,7 @@ def is_unedited(path: Path) -> bool:
 # Metadata
 
 
-def _eval_result(facts: CardFacts, data: Source, result: Result, **about) -> EvalResult:
+def _eval_result(facts: CardFacts, data: Origin, result: Result, **about) -> EvalResult:
     arguments = {"n": result.n, "seed": facts.seed, "definition": result.definition, **about}
     if result.interval is not None:
         arguments |= {"interval": [round(bound, 4) for bound in result.interval], "confidence": CONFIDENCE}
@@ -269,8 +266,8 @@ _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # they would turn roun
 
 def _system(facts: CardFacts) -> str:
     config, parts = facts.config, []
-    if facts.mask_type != "none":
-        parts.append(f"A learned mask on its words ({facts.mask_type}) says how much of each word it lets through.")
+    if config.mask_type != "none":
+        parts.append(f"A learned mask on its words ({config.mask_type}) says how much of each word it lets through.")
     if config.pooling != "attention":
         parts.append(
             f"Its text vector is {_POOLING[config.pooling]}; it has no attention that would say what each word weighs."
@@ -299,7 +296,7 @@ def _objective(facts: CardFacts) -> str:
             f"β = {config.beta:g} times the KL divergence of the text vector's Gaussian from a {config.prior} prior "
             f"({config.kl_reduction} over its dimensions), in the phases that train the compressor"
         )
-    if facts.mask_type in ("vmask", "iba"):
+    if config.mask_type in ("vmask", "iba"):
         parts.append(
             f"β of the mask, {config.mask_beta:g} when these weights were made, times the mask's divergence from its prior"
         )
@@ -321,12 +318,12 @@ def _data(facts: CardFacts) -> Markup:
 _DATASETS = "https://huggingface.co/datasets/"
 
 
-def _linked(source: Source, place: str) -> Markup:
-    if source.hub_id is None:
-        return Markup(", ").join(map(escaped, filter(None, (source.name, source.revision))))
-    link = Markup(f"[{escaped(source.name)}]({place}{source.hub_id})")
-    config = [escaped(f"configuration {source.config}")] if source.config else []
-    revision = f"revision {source.revision}" if source.revision else "no revision pinned: as it was at the time"
+def _linked(origin: Origin, place: str) -> Markup:
+    if origin.hub_id is None:
+        return Markup(", ").join(map(escaped, filter(None, (origin.name, origin.revision))))
+    link = Markup(f"[{escaped(origin.name)}]({place}{origin.hub_id})")
+    config = [escaped(f"configuration {origin.config}")] if origin.config else []
+    revision = f"revision {origin.revision}" if origin.revision else "no revision pinned: as it was at the time"
     return Markup(", ").join([link, *config, escaped(revision)])
 
 

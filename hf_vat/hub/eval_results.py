@@ -161,7 +161,7 @@ def measure(
 def own_methods(config) -> list[str]:
     """The methods of [`explain`] that read what a model itself says of its words, or else the gradient."""
     own = ["attention"] if config.pooling == "attention" else []
-    own += ["mask"] if getattr(config, "mask_type", "none") != "none" else []
+    own += ["mask"] if config.mask_type != "none" else []
     return own or ["gradient"]
 
 

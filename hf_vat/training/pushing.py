@@ -17,7 +17,7 @@ from hf_vat.errors import InputError
 from hf_vat.hub import ModelCardCallback
 from hf_vat.hub.card import CURVES_NAME, EXPLANATIONS_NAME
 from hf_vat.hub.metadata import check_languages, check_license
-from hf_vat.hub.sources import Source
+from hf_vat.hub.provenance import Origin
 
 from .callbacks import callbacks_of
 
@@ -84,8 +84,8 @@ class PushingTrainer(Trainer):
             logger.info("The card of an adapter is PEFT's; for one with measured explanations push the merged model.")
             return
         hub_id, name, config = map(_first, (dataset_tags, dataset, dataset_args))
-        data = Source.of(hub_id or name, config=config) if hub_id or name else None
-        if name and not Source.of(name).local:
+        data = Origin.of(hub_id or name, config=config) if hub_id or name else None
+        if name and not Origin.of(name).local:
             data = replace(data, name=name)
         path = self.card.write(
             self,
@@ -95,7 +95,7 @@ class PushingTrainer(Trainer):
             license=license,
             tags=[tags] if isinstance(tags, str) else tags,
             name=model_name,
-            base=finetuned_from and Source.of(finetuned_from),
+            base=finetuned_from and Origin.of(finetuned_from),
             task=_first(tasks),
             data=data,
         )

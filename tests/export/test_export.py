@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,8 @@ from transformers import (
 
 from hf_vat import (
     BertForVATClassification,
-    BertVATConfig,
-    BertVMaskConfig,
     BertWithVMask,
     EncoderForVATClassification,
-    EncoderVATConfig,
-    EncoderVMaskConfig,
     EncoderWithVMask,
     Faithfulness,
     InputError,
@@ -96,24 +93,19 @@ VAT = {"pooling": "attention", "bottleneck": "gaussian"}
 ATTENTION, MASK = "token_importance", "token_mask"
 
 
-def bert(**settings):
-    return BertForVATClassification(BertVATConfig(**(SMALL | settings))), "bert"
+def bert(cls=BertForVATClassification, **settings):
+    return cls(cls.config_class(**(SMALL | settings))), "bert"
 
 
-def masked_bert(**settings):
-    return BertWithVMask(BertVMaskConfig(**(SMALL | settings))), "bert"
-
-
-def encoder(name: str, **settings):
-    settings = {"initializer_range": 0.2} | settings
+def encoder(name: str, cls=EncoderForVATClassification, **settings):
     prefix, suffix = LAYOUTS.get(name, (None, None))
-    config = EncoderVATConfig(encoder=ENCODERS[name](), prefix_tokens=prefix, suffix_tokens=suffix, **settings)
-    return EncoderForVATClassification(config), name
+    config = cls.config_class(
+        encoder=ENCODERS[name](), prefix_tokens=prefix, suffix_tokens=suffix, initializer_range=0.2, **settings
+    )
+    return cls(config), name
 
 
-def masked_encoder(name: str, **settings):
-    config = EncoderVMaskConfig(encoder=ENCODERS[name](), **({"initializer_range": 0.2} | settings))
-    return EncoderWithVMask(config), name
+masked_bert, masked_encoder = partial(bert, BertWithVMask), partial(encoder, cls=EncoderWithVMask)
 
 
 # For each a model with the encoder's name, and its outputs beside the logits.

@@ -1,8 +1,8 @@
 """The example that quantises: on a toy model and a CSV file, and what it prints against the package's own measures."""
 
-import importlib.util
 import json
 import logging
+import runpy
 import sys
 from pathlib import Path
 
@@ -30,14 +30,12 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "quantize.py"
 def quantize(monkeypatch, capsys):
     """Run the example in this process: exit code, output, errors."""
     level = logging.getLogger().level
-    spec = importlib.util.spec_from_file_location("quantize", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    main = runpy.run_path(str(SCRIPT))["main"]
 
     def run_script(*argv):
         monkeypatch.setattr(sys, "argv", ["quantize.py", *map(str, argv)])
         with pytest.raises(SystemExit) as ended:
-            run(module.main)
+            run(main)
         return ended.value.code, *capsys.readouterr()
 
     yield run_script

@@ -8,12 +8,14 @@ a CDN, which must not see tokens.
 
 import base64
 import json
+import os
 import re
 import socket
 import threading
 from dataclasses import dataclass, field
 from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
@@ -363,6 +365,19 @@ class LoopbackHub:
 
     def _cdn(self, request: Request, oid: str) -> Answer:
         return _part(self.lfs[oid], request, ETag=f'"{oid}"')
+
+
+def assert_nothing_private(hub: LoopbackHub, *private: str) -> None:
+    """No file in any commit, and no other byte that was sent, holds what is nobody's business."""
+    everything = [
+        (f"{repo.name}: {path}", file.data)
+        for repo in hub.repos.values()
+        for commit in repo.commits.values()
+        for path, file in commit.files.items()
+    ] + [(f"{request.method} {request.path}", request.body) for request in hub.requests]
+    for name, data in everything:
+        for secret in (TOKEN, str(Path.home()) + os.sep, os.getcwd(), *private):
+            assert secret.encode() not in data, f"{secret} is in {name}"
 
 
 _REPO = r"(?P<kind>models|spaces)/(?P<name>[^/]+/[^/]+)"

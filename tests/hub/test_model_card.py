@@ -16,15 +16,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import torch
 from datasets import ClassLabel, Dataset, DatasetDict
 from huggingface_hub import EvalResult, HfApi, ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import TOKEN
+from loopback import TOKEN, assert_nothing_private
 from markdown_it import MarkdownIt
-from test_round_trip import assert_nothing_private
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
+from shown import explanation_of
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertModel
 
 from hf_vat import BertVATConfig, VATTrainer, VATTrainingArguments, compare_explainers
 from hf_vat.commands.train import main as train_main
@@ -36,7 +35,7 @@ from hf_vat.hub import ModelCardCallback
 from hf_vat.hub.card import CardFacts, card_data, escaped, model_card, write_card
 from hf_vat.hub.eval_results import Measured, Result, logged_results
 from hf_vat.hub.picture import explanations_svg
-from hf_vat.hub.sources import Source, non_default
+from hf_vat.hub.provenance import Origin, non_default
 from hf_vat.training import ModelArguments, train_classifier
 
 REPO = "reader/tiny"
@@ -52,19 +51,6 @@ HOSTILE = [
     "https://evil.example www.evil.example me@evil.example",
     "\u202ereversed \x1b[31m \ud800",
 ]
-
-
-@pytest.fixture(scope="module")
-def base(tokenizer, tmp_path_factory):
-    """A plain BERT encoder in a folder whose name is nobody's business."""
-    folder = tmp_path_factory.mktemp("private") / "some where" / "base"
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
-    encoder.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -150,19 +136,11 @@ def config():
     return BertVATConfig(id2label={0: "neg", 1: "pos"})
 
 
-def explanation(text: str, words=re.compile(r"\S+"), names=("neg", "pos"), **fields) -> Explanation:
-    spans = [match.span() for match in words.finditer(text)]
-    given = {
-        "scores": [1.0 / (place + 1) for place in range(len(spans))],
-        "seen": [True] * len(spans),
-        "method": "attention",
-        "target": 1,
-        "prediction": 1,
-        "probabilities": [0.25, 0.75],
-        "gold": 0,
-    }
-    found = [text[start:end] for start, end in spans]
-    return Explanation(text=text, words=found, spans=spans, label_names=list(names), **(given | fields))
+def explanation(text: str, words=r"\S+", names=("neg", "pos")) -> Explanation:
+    found = re.findall(words, text)
+    scores = [1 / place for place, _ in enumerate(found, start=1)]
+    fields = {"target": 1, "prediction": 1, "probabilities": [0.25, 0.75], "gold": 0}
+    return explanation_of(text, scores, names, found, **fields)
 
 
 def measured(*examples: Explanation, beyond: Comparison | None = None) -> Measured:
@@ -190,6 +168,12 @@ def read(trainer: VATTrainer) -> str:
     return (Path(trainer.args.output_dir) / "README.md").read_text(encoding="utf-8")
 
 
+def write(trainer: VATTrainer, **about) -> str:
+    """The card that a trainer writes."""
+    trainer.create_model_card(**about)
+    return read(trainer)
+
+
 def tables(card: str) -> dict[str, list[list[str]]]:
     """The tables of a card by the heading of their first column, without the line under the head."""
     found = {}
@@ -203,6 +187,11 @@ def snippets(card: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", card, re.DOTALL)
 
 
+def rendered(markdown: str) -> str:
+    """As GitHub's Markdown, with HTML where it is not escaped."""
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(markdown)
+
+
 class Page(HTMLParser):
     """A card as a browser has it, in which HTML that is not escaped would be HTML."""
 
@@ -211,7 +200,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict]] = []
         self.comments: list[str] = []
         self.text = ""
-        self.feed(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(card))
+        self.feed(rendered(card))
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
@@ -228,7 +217,8 @@ class Page(HTMLParser):
 
 def test_a_run_leaves_a_card_with_what_it_knows(run, splits):
     trainer = run()
-    card, found = read(trainer), tables(read(trainer))
+    card = read(trainer)
+    found = tables(card)
     metrics = json.loads((Path(trainer.args.output_dir) / "all_results.json").read_text())
 
     # accuracy, from the trainer
@@ -282,7 +272,7 @@ def test_a_model_with_a_mask_and_one_that_does_not_explain_itself(run):
 
 def test_an_eval_result_by_hand(config):
     accuracy = Result("accuracy", 0.75, "share", "test", 200, (0.6954, 0.80496))
-    facts = CardFacts("tiny", config, 3, data=Source("SST-2", "SetFit/sst2", "x", "f00"), results=[accuracy])
+    facts = CardFacts("tiny", config, 3, data=Origin("SST-2", "SetFit/sst2", "x", "f00"), results=[accuracy])
     common = {
         "task_type": "text-classification",
         "task_name": "Text classification",
@@ -322,7 +312,7 @@ def test_an_eval_result_by_hand(config):
 
 
 def test_metadata_parse_back_to_equal_eval_results(config):
-    facts = CardFacts(HOSTILE[3], config, 3, data=Source(HOSTILE[0]), measured=measured(), tags=["a"])
+    facts = CardFacts(HOSTILE[3], config, 3, data=Origin(HOSTILE[0]), measured=measured(), tags=["a"])
     loaded = ModelCard(model_card(facts)).data
     assert loaded.eval_results == card_data(facts).eval_results and len(loaded.eval_results) == 2
     assert loaded.model_name == "two lines --- # heading"
@@ -330,15 +320,15 @@ def test_metadata_parse_back_to_equal_eval_results(config):
 
 
 def test_a_card_is_valid_for_the_hub(online, trainer):
-    trainer.create_model_card()
+    written = write(trainer)
     card = ModelCard.load(Path(trainer.args.output_dir) / "README.md")
     card.validate()
     [request] = online.sent("POST", "/api/validate-yaml")
-    assert json.loads(request.body)["content"] == read(trainer)
+    assert json.loads(request.body)["content"] == written
     for result in card.data.eval_results:
         assert math.isfinite(result.metric_value) and result.metric_args["definition"]
         assert result.metric_args["n"] == {"test": 32, "validation": 24}[result.dataset_split]
-    assert not re.search(r"\bnan\b", read(trainer), re.IGNORECASE)
+    assert not re.search(r"\bnan\b", written, re.IGNORECASE)
 
 
 def test_results_are_those_of_the_weights_that_were_kept():
@@ -377,14 +367,13 @@ def test_intervals_are_left_out_where_they_say_nothing():
 
 
 def test_without_scipy_there_are_the_same_numbers_without_intervals(trainer, monkeypatch, caplog):
-    trainer.create_model_card()
-    full = tables(read(trainer))["words ranked by"]
+    full = tables(write(trainer))["words ranked by"]
     for module in ("eval_results", "callback"):
         monkeypatch.setattr(f"hf_vat.hub.{module}.has_intervals", lambda: False)
-    trainer.create_model_card()
+    card = write(trainer)
     assert any("[" in cell for row in full for cell in row)
-    assert tables(read(trainer))["words ranked by"] == [[cell.split(" [")[0] for cell in row] for row in full]
-    assert "In brackets" not in read(trainer) and "scipy" in caplog.text
+    assert tables(card)["words ranked by"] == [[cell.split(" [")[0] for cell in row] for row in full]
+    assert "In brackets" not in card and "scipy" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -416,15 +405,14 @@ def test_what_the_trainer_does_not_know_is_not_claimed(make_model, make_dataset,
     args = VATTrainingArguments(str(tmp_path / "out"), max_steps=1, report_to="none", use_cpu=True, disable_tqdm=True)
     data = make_dataset(8).remove_columns("text")
     trainer = VATTrainer(make_model("base"), args, train_dataset=data, eval_dataset=data, processing_class=tokenizer)
-    trainer.create_model_card()
-    card = read(trainer)
+    card = write(trainer)
     assert "Not measured" in card and "no data" in card and card.count("not known to the trainer") == 2
     assert ModelCard(card).data.eval_results is None and 'pipeline("text-classification",' in card
     # with texts it can measure, and explains a model without attention by the gradient
     trainer.eval_dataset = make_dataset(8)
-    trainer.create_model_card()
-    assert [row[0] for row in tables(read(trainer))["words ranked by"][1:]] == ["gradient", "Random"]
-    [accuracy] = [row for row in ModelCard(read(trainer)).data.eval_results if row.metric_type == "accuracy"]
+    card = write(trainer)
+    assert [row[0] for row in tables(card)["words ranked by"][1:]] == ["gradient", "Random"]
+    [accuracy] = [row for row in ModelCard(card).data.eval_results if row.metric_type == "accuracy"]
     assert (accuracy.dataset_split, accuracy.metric_args["n"]) == ("validation", 8)
     assert not (tmp_path / "out" / EXPLANATIONS).exists()  # nobody said that these texts are public
 
@@ -432,7 +420,8 @@ def test_what_the_trainer_does_not_know_is_not_claimed(make_model, make_dataset,
 def test_the_arguments_of_transformers_are_for_the_metadata(make_model, make_dataset, tokenizer, tmp_path):
     args = VATTrainingArguments(str(tmp_path / "out"), report_to="none", use_cpu=True, disable_tqdm=True)
     trainer = VATTrainer(make_model(), args, train_dataset=make_dataset(8), processing_class=tokenizer)
-    trainer.create_model_card(
+    card = write(
+        trainer,
         language="en",
         license="mit",
         tags="film",
@@ -441,13 +430,13 @@ def test_the_arguments_of_transformers_are_for_the_metadata(make_model, make_dat
         dataset_tags=["SetFit/sst2"],
         dataset=["SST-2"],
     )
-    data = ModelCard(read(trainer)).data
+    data = ModelCard(card).data
     assert (data.language, data.license, data.base_model) == ("en", "mit", "google-bert/bert-base-uncased")
     assert data.datasets == ["SetFit/sst2"] and "film" in data.tags
-    assert "# Tiny\n" in read(trainer) and "[SST-2](https://huggingface.co/datasets/SetFit/sst2)" in read(trainer)
-    assert "No license" not in read(trainer)
-    trainer.create_model_card(dataset=str(tmp_path), finetuned_from=str(tmp_path))
-    assert str(tmp_path) not in read(trainer) and "Data: local files" in read(trainer)
+    assert "# Tiny\n" in card and "[SST-2](https://huggingface.co/datasets/SetFit/sst2)" in card
+    assert "No license" not in card
+    card = write(trainer, dataset=str(tmp_path), finetuned_from=str(tmp_path))
+    assert str(tmp_path) not in card and "Data: local files" in card
 
 
 def test_the_base_model_of_the_hub_is_named_with_its_commit(online, run, base, tokenizer):
@@ -503,8 +492,7 @@ def test_the_snippet_loads_the_branch_that_was_pushed(online, trainer, capsys):
 
 
 def test_three_examples_are_shown_and_told(trainer, splits, curves):
-    trainer.create_model_card()
-    card, folder = read(trainer), Path(trainer.args.output_dir)
+    card, folder = write(trainer), Path(trainer.args.output_dir)
     images = {tag["src"]: tag["alt"] for name, tag in Page(card).tags if name == "img"}
     assert images.keys() == {EXPLANATIONS, CURVES} and all(images.values())
     assert (folder / CURVES).read_bytes().startswith(b"\x89PNG")
@@ -518,8 +506,9 @@ def test_three_examples_are_shown_and_told(trainer, splits, curves):
 
 
 def test_a_picture_has_words_in_their_places_and_no_styles():
-    words = re.compile(r"\w+|\.")
-    svg = explanations_svg([explanation(text, words) for text in ("good film. " + "x" * 100, "פילם טוב", "w " * 150)])
+    svg = explanations_svg(
+        [explanation(text, r"\w+|\.") for text in ("good film. " + "x" * 100, "פילם טוב", "w " * 150)]
+    )
     root = ElementTree.fromstring(svg)
     elements = list(root.iter())
     assert {element.tag.rpartition("}")[2] for element in elements} == {"svg", "rect", "text"}
@@ -543,16 +532,14 @@ def test_pictures_of_texts_that_shall_not_be_shown_are_taken_away(trainer, split
     trainer.create_model_card()
     assert picture.read_text().count("predicted") == 2
     trainer.card.examples = 0
-    trainer.create_model_card()
-    card = read(trainer)
+    card = write(trainer)
     assert not picture.exists() and "![Texts" not in card and "Examples" not in card and "prob_drop" in card
     assert not any(text in Page(card).text for text in splits["test"]["text"])
 
 
 def test_texts_of_local_files_are_shown_only_if_someone_says_so(trainer):
-    trainer.card.data = Source.of_data(DataArguments(train_file="train.csv"))
-    trainer.create_model_card()
-    assert not Path(trainer.args.output_dir, EXPLANATIONS).exists() and "Examples" not in read(trainer)
+    trainer.card.data = Origin.of_data(DataArguments(train_file="train.csv"))
+    assert "Examples" not in write(trainer) and not Path(trainer.args.output_dir, EXPLANATIONS).exists()
     trainer.card.examples = 3
     trainer.create_model_card()
     assert Path(trainer.args.output_dir, EXPLANATIONS).exists()
@@ -615,29 +602,29 @@ def test_settings_are_those_that_differ_and_tell_no_place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "source"),
+    ("name", "origin"),
     [
-        ("SetFit/sst2", Source("SetFit/sst2", "SetFit/sst2")),
-        ("imdb", Source("imdb", "imdb")),
-        ("Rotten Tomatoes (2005)", Source("Rotten Tomatoes (2005)")),
-        ("/home/me/data", Source("local files", local=True)),
-        ("data/of/mine", Source("local files", local=True)),
-        ("~/data", Source("local files", local=True)),
-        ("C:\\data", Source("local files", local=True)),
-        ("here/is", Source("local files", local=True)),
+        ("SetFit/sst2", Origin("SetFit/sst2", "SetFit/sst2")),
+        ("imdb", Origin("imdb", "imdb")),
+        ("Rotten Tomatoes (2005)", Origin("Rotten Tomatoes (2005)")),
+        ("/home/me/data", Origin("local files", local=True)),
+        ("data/of/mine", Origin("local files", local=True)),
+        ("~/data", Origin("local files", local=True)),
+        ("C:\\data", Origin("local files", local=True)),
+        ("here/is", Origin("local files", local=True)),
     ],
 )
-def test_a_name_is_one_of_the_hub_or_of_this_machine(tmp_path, monkeypatch, name, source):
+def test_a_name_is_one_of_the_hub_or_of_this_machine(tmp_path, monkeypatch, name, origin):
     (tmp_path / "here" / "is").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert Source.of(name) == source
+    assert Origin.of(name) == origin
 
 
 def test_data_sets_of_the_papers_are_named_as_they_are_known():
-    assert Source.of_data(DataArguments(paper_dataset="trec")) == Source("TREC", "SetFit/TREC-QC")
-    assert Source.of_data(DataArguments(paper_dataset="trec", data_dir="x")) == Source("TREC", local=True)
-    assert Source.of_data(DataArguments(paper_dataset="twitter")).name == "TweetEval subset"
-    assert Source.of_data(DataArguments(test_file="x.csv")).local
+    assert Origin.of_data(DataArguments(paper_dataset="trec")) == Origin("TREC", "SetFit/TREC-QC")
+    assert Origin.of_data(DataArguments(paper_dataset="trec", data_dir="x")) == Origin("TREC", local=True)
+    assert Origin.of_data(DataArguments(paper_dataset="twitter")).name == "TweetEval subset"
+    assert Origin.of_data(DataArguments(test_file="x.csv")).local
 
 
 def test_f69_a_card_is_measured_under_one_progress_bar(trainer, monkeypatch, capsys):
@@ -683,8 +670,7 @@ def test_f41_a_license_or_language_that_the_hub_refuses_is_refused_before_traini
 @pytest.mark.parametrize("language", ["en", ["en", "fr"], "nds", "multilingual"])
 def test_f41_what_the_hub_takes_is_in_the_metadata(trainer, license, language):
     trainer.card = ModelCardCallback(texts=0, license=license, language=language)
-    trainer.create_model_card()
-    data = ModelCard(read(trainer)).data
+    data = ModelCard(write(trainer)).data
     assert (data.license, data.language) == (license, language)
 
 
@@ -700,8 +686,8 @@ def test_c82_no_name_and_no_text_is_more_than_text(config, hostile):
         hostile,
         config,
         0,
-        base=Source(hostile, revision=hostile),
-        data=Source(hostile),
+        base=Origin(hostile, revision=hostile),
+        data=Origin(hostile),
         splits={hostile: 4},
         settings={"model": {"vectors": hostile, "options": {hostile: [hostile]}}},
         log=[{"step": 1, "epoch": 1, "loss": 1.0, "phase": hostile}],
@@ -731,11 +717,8 @@ def test_c82_no_name_and_no_text_is_more_than_text(config, hostile):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_c82_escaped_text_is_read_as_it_was(text):
-    rendered = (
-        MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(f"x {escaped(text)} x")
-    )
     expected = " ".join(["x", *re.sub("[\u202a-\u202e\u2066-\u2069]", "", text).split(), "x"])
-    found = unescape(re.fullmatch(r"<p>(.*)</p>\n", rendered, re.DOTALL)[1])
+    found = unescape(re.fullmatch(r"<p>(.*)</p>\n", rendered(f"x {escaped(text)} x"), re.DOTALL)[1])
     assert re.sub("[\x00-\x1f\x7f-\x9f\ufffe\uffff]", "\ufffd", " ".join(found.split())) == re.sub(
         "[\x00-\x1f\x7f-\x9f\ufffe\uffff]", "\ufffd", " ".join(expected.split())
     )
@@ -746,23 +729,19 @@ def test_c82_escaped_text_is_read_as_it_was(text):
 
 def test_a_card_that_was_edited_is_kept(trainer, caplog):
     trainer.card.texts = 0
-    trainer.create_model_card()
-    folder, first = Path(trainer.args.output_dir), read(trainer)
-    trainer.create_model_card(model_name="again")
-    assert "# again\n" in read(trainer) and not (folder / "model_card.md").exists()
+    folder, first = Path(trainer.args.output_dir), write(trainer)
+    assert "# again\n" in write(trainer, model_name="again") and not (folder / "model_card.md").exists()
 
     mine = first.replace("# out\n", "# My model\n")
     for text in (mine, first + "\nMy notes.\n", "# Mine\n", ""):
         (folder / "README.md").write_text(text, encoding="utf-8")
         caplog.clear()
-        trainer.create_model_card(model_name="new")
-        assert read(trainer) == text
+        assert write(trainer, model_name="new") == text
         assert "# new\n" in (folder / "model_card.md").read_text(encoding="utf-8")
         assert "README.md was written or edited by someone" in caplog.text
 
     (folder / "model_card.md").write_text("mine too", encoding="utf-8")
-    trainer.create_model_card()
-    assert read(trainer) == "" and (folder / "model_card.md").read_text() == "mine too"
+    assert write(trainer) == "" and (folder / "model_card.md").read_text() == "mine too"
 
 
 def test_line_breaks_are_no_edit(tmp_path, config):

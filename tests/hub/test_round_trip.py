@@ -3,7 +3,6 @@
 import copy
 import json
 import logging
-import os
 import runpy
 from pathlib import Path
 
@@ -11,13 +10,11 @@ import pytest
 import torch
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-from loopback import TOKEN
+from loopback import TOKEN, assert_nothing_private
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertConfig,
-    BertModel,
     pipeline,
 )
 
@@ -39,6 +36,14 @@ REPO = "reader/tiny"
 TASK = "text-classification-explained"
 TEXTS = ["good film", "Unbelievable, a dull plot!", "the actor is very good and the scene is bad"]
 ROWS = "text,label\n" + "good film,pos\nbad film,neg\n" * 8
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+TWO_STEPS = {
+    "max_steps": 2,
+    "per_device_train_batch_size": 4,
+    "report_to": "none",
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 
 
@@ -48,63 +53,64 @@ def tokenizer(tokenizer):
 
 
 @pytest.fixture
-def word_mask_model(tokenizer):
-    config = BertVMaskConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-        pooling="attention",
-        initializer_range=0.2,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return BertWithVMask(config).eval()
+def model(make_model):
+    return make_model("vat")
 
 
 @pytest.fixture
-def word_encoder_model(tokenizer):
-    encoder = WordEncoderConfig(vocab_size=len(tokenizer), embedding_size=8, hidden_size=8, encoder_type="lstm")
+def pushed(online, model, tokenizer):
+    push(model, tokenizer)
+    return model
+
+
+@pytest.fixture
+def models(make_model, tokenizer):
+    """A model of each class, and one that explains nothing, by the repositories that they shall be in."""
+    mask = BertVMaskConfig(vocab_size=len(tokenizer), pooling="attention", initializer_range=0.2, **SIZES)
+    words = WordEncoderConfig(vocab_size=len(tokenizer), embedding_size=8, hidden_size=8, encoder_type="lstm")
+    encoder = EncoderVATConfig(encoder=words, prefix_tokens=1, suffix_tokens=1, initializer_range=0.5)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        config = EncoderVATConfig(encoder=encoder, prefix_tokens=1, suffix_tokens=1, initializer_range=0.5)
-        return EncoderForVATClassification(config).eval()
+        return {
+            "reader/vat": make_model("vat"),
+            "reader/base": make_model("base"),
+            "reader/mask": BertWithVMask(mask).eval(),
+            "reader/words": EncoderForVATClassification(encoder).eval(),
+        }
 
 
 @pytest.fixture
 def make_trainer(make_model, make_dataset, tokenizer, tmp_path):
     def make(**settings) -> VATTrainer:
-        arguments = {
-            "output_dir": str(tmp_path / "a run" / "tiny"),
-            "max_steps": 2,
-            "per_device_train_batch_size": 4,
-            "report_to": "none",
-            "use_cpu": True,
-            "disable_tqdm": True,
-            "save_strategy": "no",
-        }
+        args = VATTrainingArguments(str(tmp_path / "a run" / "tiny"), **TWO_STEPS | {"save_strategy": "no"} | settings)
         data = make_dataset(8).remove_columns("text")
-        args = VATTrainingArguments(**(arguments | settings))
         return VATTrainer(make_model("vat"), args, train_dataset=data, processing_class=tokenizer)
 
     return make
 
 
 @pytest.fixture
-def local_run(make_model, tokenizer, tmp_path):
+def local_model(model, tokenizer, tmp_path):
+    folder = tmp_path / "some where" / "base"
+    saved(model, tokenizer, folder=folder)
+    return folder
+
+
+@pytest.fixture
+def csv_files(tmp_path):
+    files = {f"{split}_file": str(tmp_path / f"{split}.csv") for split in ("train", "test")}
+    for file in files.values():
+        Path(file).write_text(ROWS, "utf-8")
+    return files
+
+
+@pytest.fixture
+def local_run(local_model, csv_files, tmp_path):
     """A training run whose base model and data are local files."""
 
     def run(**settings) -> VATTrainer:
-        base = tmp_path / "some where" / "base"
-        saved(make_model("vat"), tokenizer, folder=base)
-        files = {f"{split}_file": str(tmp_path / f"{split}.csv") for split in ("train", "test")}
-        for file in files.values():
-            Path(file).write_text(ROWS, "utf-8")
-        arguments = {"max_steps": 2, "per_device_train_batch_size": 4, "report_to": "none", "use_cpu": True}
-        args = VATTrainingArguments(str(tmp_path / "out"), **(arguments | {"save_strategy": "steps"} | settings))
-        return train_classifier(ModelArguments(str(base), max_length=16), DataArguments(**files), args)
+        args = VATTrainingArguments(str(tmp_path / "out"), **TWO_STEPS | {"save_strategy": "steps"} | settings)
+        return train_classifier(ModelArguments(str(local_model), max_length=16), DataArguments(**csv_files), args)
 
     return run
 
@@ -140,24 +146,10 @@ def saved(*objects, folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def assert_nothing_private(hub, *private: str) -> None:
-    """No file in any commit, and no other byte that was sent, holds what is nobody's business."""
-    everything = [
-        (f"{repo.name}: {path}", file.data)
-        for repo in hub.repos.values()
-        for commit in repo.commits.values()
-        for path, file in commit.files.items()
-    ] + [(f"{request.method} {request.path}", request.body) for request in hub.requests]
-    for name, data in everything:
-        for secret in (TOKEN, str(Path.home()) + os.sep, os.getcwd(), *private):
-            assert secret.encode() not in data, f"{secret} is in {name}"
-
-
 # What is sent
 
 
-def test_a_push_sends_what_is_saved_byte_for_byte(online, make_model, tokenizer, tmp_path):
-    model = make_model("vat")
+def test_a_push_sends_what_is_saved_byte_for_byte(online, model, tokenizer, tmp_path):
     expected = saved(model, tokenizer, folder=tmp_path / "saved")
     push(model, tokenizer, commit_message="As saved", commit_description="All of it")
     files = online.files(REPO)
@@ -177,16 +169,15 @@ def test_a_push_sends_what_is_saved_byte_for_byte(online, make_model, tokenizer,
     assert not any(weights[:200] in request.body for request in commits)
 
 
-def test_only_safetensors_are_pushed(online, make_model, word_mask_model, word_encoder_model, tokenizer):
-    for number, model in enumerate((make_model("vat"), make_model("base"), word_mask_model, word_encoder_model)):
-        push(model, tokenizer, f"reader/tiny-{number}")
-        files = online.files(f"reader/tiny-{number}")
+def test_only_safetensors_are_pushed(online, models, tokenizer):
+    for repo, model in models.items():
+        push(model, tokenizer, repo)
+        files = online.files(repo)
         assert [name for name, data in files.items() if b"\0" in data] == ["model.safetensors"]
         assert not any(name.endswith(PICKLES) for name in files)
 
 
-def test_the_token_goes_to_the_hub_alone(online, make_model, tokenizer):
-    model = make_model("vat")
+def test_the_token_goes_to_the_hub_alone(online, model, tokenizer):
     push(model, tokenizer, private=True)
     load()
     elsewhere = [request for request in online.requests if request.headers["host"].startswith("localhost")]
@@ -198,21 +189,17 @@ def test_the_token_goes_to_the_hub_alone(online, make_model, tokenizer):
 # What comes back
 
 
-def test_c75_with_hf_vat_the_repository_loads_without_remote_code(
-    online, make_model, word_mask_model, word_encoder_model, tokenizer
-):
-    for number, model in enumerate((make_model("vat"), make_model("base"), word_mask_model, word_encoder_model)):
-        push(model, tokenizer, f"reader/tiny-{number}")
-        loaded, its_tokenizer = load(f"reader/tiny-{number}")
-        assert type(loaded) is type(model) and loaded.config.name_or_path == f"reader/tiny-{number}"
+def test_c75_with_hf_vat_the_repository_loads_without_remote_code(online, models, tokenizer):
+    for repo, model in models.items():
+        push(model, tokenizer, repo)
+        loaded, its_tokenizer = load(repo)
+        assert type(loaded) is type(model) and loaded.config.name_or_path == repo
         assert same(outputs(loaded, its_tokenizer), outputs(model, tokenizer))
         assert not online.sent("GET", ".py") and not online.sent("HEAD", ".py")
 
 
-def test_c75_c76_without_hf_vat_the_repository_gives_the_same(
-    online, run_python, make_model, word_mask_model, word_encoder_model, tokenizer
-):
-    models = {"reader/vat": make_model("vat"), "reader/mask": word_mask_model, "reader/words": word_encoder_model}
+def test_c75_c76_without_hf_vat_the_repository_gives_the_same(online, run_python, models, tokenizer):
+    del models["reader/base"]
     for repo, model in models.items():
         model.config.id2label = {0: "neg", 1: "pos"}
         push(model, tokenizer, repo)
@@ -274,44 +261,39 @@ def test_c76_the_standard_pipeline_gives_the_model_s_probabilities(online, make_
     assert "not supported" not in caplog.text
 
 
-def test_a_pull_request_leaves_main_as_it_is(online, make_model, tokenizer):
-    first, second = make_model("vat"), make_model("att")
-    push(first, tokenizer)
+def test_a_pull_request_leaves_main_as_it_is(online, pushed, make_model, tokenizer):
+    second = make_model("att")
     before = online.files(REPO)
     answer = second.push_to_hub(REPO, create_pr=True, commit_message="Attention alone")
     assert answer.pr_revision == "refs/pr/1" and answer.pr_url.endswith(f"{REPO}/discussions/1")
     assert online.files(REPO) == before
     assert online.repos[f"models/{REPO}"].at("refs/pr/1").message == "Attention alone"
-    assert same(outputs(load()[0], tokenizer), outputs(first, tokenizer))
+    assert same(outputs(load()[0], tokenizer), outputs(pushed, tokenizer))
     assert same(outputs(load(revision="refs/pr/1")[0], tokenizer), outputs(second, tokenizer))
 
 
-def test_a_revision_is_a_branch_or_a_commit(online, make_model, tokenizer):
-    first, second = make_model("vat"), make_model("att")
-    push(first, tokenizer)
+def test_a_revision_is_a_branch_or_a_commit(online, pushed, make_model, tokenizer):
+    second = make_model("att")
     commit = online.repos[f"models/{REPO}"].at().sha
     push(second, tokenizer, revision="attention")
     assert [branch.name for branch in HfApi().list_repo_refs(REPO).branches] == ["main", "attention"]
     second.push_to_hub(REPO)  # main moves on; the commit stays
-    assert same(outputs(load(revision=commit)[0], tokenizer), outputs(first, tokenizer))
+    assert same(outputs(load(revision=commit)[0], tokenizer), outputs(pushed, tokenizer))
     for revision in ("main", "attention"):
         assert same(outputs(load(revision=revision)[0], tokenizer), outputs(second, tokenizer))
     with pytest.raises(OSError, match="never-pushed"):
         AutoConfig.from_pretrained(REPO, revision="never-pushed")
 
 
-def test_what_did_not_change_is_not_sent_again(online, make_model, tokenizer):
-    model = make_model("vat")
-    push(model, tokenizer)
+def test_what_did_not_change_is_not_sent_again(online, pushed, tokenizer):
     sent = len(online.sent("PUT", "/lfs/"))
     commits = len(online.repos[f"models/{REPO}"].commits)
-    push(model, tokenizer)
+    push(pushed, tokenizer)
     assert len(online.sent("PUT", "/lfs/")) == sent
     assert len(online.repos[f"models/{REPO}"].commits) == commits
 
 
-def test_a_private_repository_opens_with_a_token_alone(online, make_model, tokenizer, monkeypatch, tmp_path):
-    model = make_model("vat")
+def test_a_private_repository_opens_with_a_token_alone(online, model, tokenizer, monkeypatch, tmp_path):
     push(model, tokenizer, private=True)
     assert HfApi().model_info(REPO).private
     assert same(outputs(*load()), outputs(model, tokenizer))
@@ -325,8 +307,7 @@ def test_a_private_repository_opens_with_a_token_alone(online, make_model, token
 # Large files and bad connections
 
 
-def test_a_large_file_goes_in_parts_and_one_part_again(online, make_model, tokenizer, tmp_path):
-    model = make_model("vat")
+def test_a_large_file_goes_in_parts_and_one_part_again(online, model, tokenizer, tmp_path):
     weights = saved(model, folder=tmp_path / "saved")["model.safetensors"]
     online.part_size = 4096
     assert len(weights) > 3 * online.part_size
@@ -340,27 +321,23 @@ def test_a_large_file_goes_in_parts_and_one_part_again(online, make_model, token
     assert same(outputs(*load()), outputs(model, tokenizer))
 
 
-def test_a_download_goes_on_where_it_was_cut(online, make_model, tokenizer, monkeypatch):
+def test_a_download_goes_on_where_it_was_cut(online, pushed, tokenizer, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000)  # 10 MB: what it keeps of a cut download
-    model = make_model("vat")
-    push(model, tokenizer)
     online.cut("GET", "/cdn/", after=5500)
-    assert same(outputs(*load()), outputs(model, tokenizer))
+    assert same(outputs(*load()), outputs(pushed, tokenizer))
     cut, rest = online.sent("GET", "/cdn/")
     assert cut.status == 0 and "range" not in cut.headers
     assert rest.status == 206 and rest.headers["range"] == "bytes=5000-"
 
 
-def test_an_upload_that_was_cut_is_sent_again(online, make_model, tokenizer):
-    model = make_model("vat")
+def test_an_upload_that_was_cut_is_sent_again(online, model, tokenizer):
     online.cut("PUT", "/lfs/", after=5000)
     push(model, tokenizer)
     cut, again = online.sent("PUT", "/lfs/")
     assert (cut.status, len(cut.body)) == (0, 5000) and again.body == online.files(REPO)["model.safetensors"]
 
 
-def test_a_push_that_failed_is_repeated_without_sending_the_weights_again(online, make_model, tokenizer):
-    model = make_model("vat")
+def test_a_push_that_failed_is_repeated_without_sending_the_weights_again(online, model, tokenizer):
     online.cut("POST", "/commit/", after=0)
     with pytest.raises(Exception, match=r"disconnected|reset"):
         model.push_to_hub(REPO)
@@ -439,7 +416,6 @@ def test_f07_an_adapter_is_pushed_and_put_on_its_model_again(online, make_traine
     assert same(outputs(loaded, tokenizer), outputs(trainer.model, tokenizer))
 
 
-# What transformers' Trainer does, and VATTrainer does not change yet. Strict: whoever mends it removes the mark.
 def test_c79_trainer_pushes_no_pickles_no_data_and_no_token(online, make_trainer, tmp_path):
     trainer = make_trainer(hub_token=TOKEN, hub_model_id=REPO)
     trainer.train()
@@ -535,40 +511,30 @@ def test_c79_what_cannot_be_pushed_stops_at_the_start(online, make_trainer, make
     assert online.repos == {} and not online.sent("PUT", "/")
 
 
-def test_c78_a_local_base_model_stays_private(online, make_model, tokenizer, tmp_path):
-    base = tmp_path / "some where" / "base"
-    saved(make_model("vat"), tokenizer, folder=base)
-    model, its_tokenizer = load(str(base))
-    push(model, its_tokenizer)
-    pipeline(TASK, model=str(base), trust_remote_code=True).push_to_hub("reader/pipeline")
+def test_c78_a_local_base_model_stays_private(online, local_model, tmp_path):
+    push(*load(str(local_model)))
+    pipeline(TASK, model=str(local_model), trust_remote_code=True).push_to_hub("reader/pipeline")
     assert_nothing_private(online, str(tmp_path), "some where")
 
 
-def test_c78_a_local_encoder_stays_private(online, tokenizer, tmp_path):
-    base = tmp_path / "some where" / "base"
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    saved(BertModel(BertConfig(vocab_size=len(tokenizer), **sizes)), tokenizer, folder=base)
+def test_c78_a_local_encoder_stays_private(online, base):
     push(EncoderForVATClassification.from_encoder_pretrained(str(base)), AutoTokenizer.from_pretrained(str(base)))
-    assert_nothing_private(online, str(tmp_path), "some where")
+    assert_nothing_private(online, str(base.parents[1]), "some where")
 
 
-def test_c79_training_explaining_and_loading_folders_send_nothing(hub, run_python, make_model, tokenizer, tmp_path):
-    folder = tmp_path / "a model"
-    saved(make_model("vat"), tokenizer, folder=folder)
-    (tmp_path / "train.csv").write_text(ROWS, "utf-8")
-    (tmp_path / "test.csv").write_text(ROWS, "utf-8")
-    found = run_python(
+def test_c79_training_explaining_and_loading_folders_send_nothing(hub, run_python, local_model, csv_files, tmp_path):
+    words, files = run_python(
         """
 import hf_vat
 from hf_vat.commands import main
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
-folder, out = arguments
+folder, files, out = arguments
 model = AutoModelForSequenceClassification.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)
 words = [explanation.words for explanation in hf_vat.explain(model, tokenizer, ["good film"])]
 pipeline("text-classification-explained", model=folder, trust_remote_code=True)("good film")
 hf_vat.metrics.load("aopc")
-sys.argv = ["hf-vat", "train", "--model_name_or_path", folder, "--train_file", "train.csv", "--test_file", "test.csv",
+sys.argv = ["hf-vat", "train", "--model_name_or_path", folder, *files,
             "--output_dir", out, "--max_steps", "2", "--per_device_train_batch_size", "4", "--max_length", "16",
             "--use_cpu", "True"]
 try:
@@ -577,21 +543,19 @@ except SystemExit as end:
     assert not end.code
 result = [words, sorted(os.listdir(out))]
 """,
-        str(folder),
+        str(local_model),
+        [word for name, file in csv_files.items() for word in (f"--{name}", file)],
         str(tmp_path / "out"),
     )
-    words, files = found
     assert words == [["good", "film"]] and "model.safetensors" in files
     assert hub.requests == []
 
 
-def test_the_cache_answers_without_the_hub(online, make_model, tokenizer, monkeypatch):
-    model = make_model("vat")
-    push(model, tokenizer)
+def test_the_cache_answers_without_the_hub(online, pushed, tokenizer, monkeypatch):
     path = hf_hub_download(REPO, "config.json")
     assert Path(path).read_bytes() == online.files(REPO)["config.json"]
     load()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     before = len(online.requests)
-    assert same(outputs(*load()), outputs(model, tokenizer))
+    assert same(outputs(*load()), outputs(pushed, tokenizer))
     assert len(online.requests) == before

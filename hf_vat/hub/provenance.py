@@ -24,7 +24,7 @@ _HUB_OR_LOCAL = {"model_name_or_path", "dataset_name", "vectors"}
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Where a data set or a checkpoint comes from.
 
     Attributes:
@@ -40,8 +40,8 @@ class Source:
     local: bool = False
 
     @classmethod
-    def of(cls, name: str, revision: str | None = None, config: str | None = None) -> "Source":
-        """The source that a user named by a Hub id, by a path, or in words of their own."""
+    def of(cls, name: str, revision: str | None = None, config: str | None = None) -> "Origin":
+        """The origin that a user named by a Hub id, by a path, or in words of their own."""
         if os.path.exists(os.path.expanduser(name)):
             return cls("local files", local=True)
         if hub_id(name):
@@ -49,8 +49,8 @@ class Source:
         return cls("local files", local=True) if _is_path(name) else cls(name, revision=revision)
 
     @classmethod
-    def of_data(cls, args: DataArguments) -> "Source":
-        """The source that a run's arguments name."""
+    def of_data(cls, args: DataArguments) -> "Origin":
+        """The origin that a run's arguments name."""
         if args.paper_dataset is not None:
             known = PAPER_DATASETS[args.paper_dataset]
             if args.data_dir is not None:
@@ -110,7 +110,7 @@ def _told(name: str, value):
     if not isinstance(value, str):
         return value
     if name in _HUB_OR_LOCAL:
-        return LOCAL if Source.of(value).local else value
+        return LOCAL if Origin.of(value).local else value
     return LOCAL if _is_path(value) or Path(value).exists() else value
 
 
