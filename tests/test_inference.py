@@ -33,16 +33,21 @@ def input_ids(tokenizer):
 
 
 @pytest.fixture
-def recorded(make_model):
-    """A model in training mode, and the input_ids and attention_mask of every batch that it is given."""
-    model = make_model("vat", hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5).train()
-    batches = []
+def model(make_model):
+    """In training mode, with dropout."""
+    return make_model("vat", hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5).train()
+
+
+@pytest.fixture
+def batches(model):
+    """The input_ids and attention_mask of every batch that the model is given."""
+    given = []
 
     def record(module, args, kwargs):
-        batches.append({name: kwargs[name].clone() for name in ("input_ids", "attention_mask")})
+        given.append({name: kwargs[name].clone() for name in ("input_ids", "attention_mask")})
 
     model.register_forward_pre_hook(record, with_kwargs=True)
-    return model, batches
+    return given
 
 
 def modes(model) -> dict[str, bool]:
@@ -59,8 +64,7 @@ def partly_training(model):
 # Modes
 
 
-def test_c16_every_module_returns_to_its_own_mode(make_model):
-    model = make_model()
+def test_c16_every_module_returns_to_its_own_mode(model):
     before = partly_training(model)
     assert set(before.values()) == {True, False}
     with evaluation_mode(model):
@@ -68,8 +72,7 @@ def test_c16_every_module_returns_to_its_own_mode(make_model):
     assert modes(model) == before
 
 
-def test_f36_a_thread_that_ends_leaves_the_model_in_eval_mode_for_the_others(make_model):
-    model = make_model()
+def test_f36_a_thread_that_ends_leaves_the_model_in_eval_mode_for_the_others(model):
     before = partly_training(model)
     inside, outside = threading.Event(), threading.Event()
 
@@ -124,8 +127,7 @@ def test_f36_another_thread_sees_a_hook_that_is_only_half_registered(make_model,
         assert not layer(ids).any()
 
 
-def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):
-    model = make_model()
+def test_c16_modes_return_after_an_exception(model, tokenizer, input_ids):
     before = partly_training(model)
     with pytest.raises(KeyError), evaluation_mode(model):
         raise KeyError("inside")
@@ -149,16 +151,14 @@ def test_c16_modes_return_after_an_exception(make_model, tokenizer, input_ids):
     assert modes(model) == before
 
 
-def test_c16_a_model_in_training_mode_gives_the_same_numbers_twice(recorded, tokenizer, input_ids):
-    model, _ = recorded
+def test_c16_a_model_in_training_mode_gives_the_same_numbers_twice(model, tokenizer, input_ids):
     first = predict_probabilities(model, tokenizer, input_ids)
     assert model.training
     np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), first)
     np.testing.assert_array_equal(predict_probabilities(model.eval(), tokenizer, input_ids), first)
 
 
-def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(make_model, tokenizer, input_ids):
-    model = make_model()
+def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(model, tokenizer, input_ids):
     with closing(forward_batches(model, tokenizer, input_ids, 4)) as batches:
         for _, output in batches:
             assert not output.logits.requires_grad
@@ -166,8 +166,7 @@ def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(make_model, 
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_random_states_are_left_as_found(recorded, tokenizer, input_ids):
-    model, _ = recorded
+def test_random_states_are_left_as_found(model, tokenizer, input_ids):
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     predict_probabilities(model, tokenizer, input_ids, batch_size=2)
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -179,17 +178,15 @@ def test_random_states_are_left_as_found(recorded, tokenizer, input_ids):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
-def test_c52_no_batch_is_larger_than_asked(recorded, tokenizer, input_ids, batch_size):
-    model, batches = recorded
+def test_c52_no_batch_is_larger_than_asked(model, batches, tokenizer, input_ids, batch_size):
     predict_probabilities(model, tokenizer, input_ids, batch_size)
     sizes = [len(batch["input_ids"]) for batch in batches]
     full, rest = divmod(len(TEXTS), batch_size)
     assert sizes == [batch_size] * full + [rest] * (rest > 0)
 
 
-def test_longest_texts_come_first_with_the_padding_of_their_own_batch(recorded, tokenizer, input_ids):
+def test_longest_texts_come_first_with_the_padding_of_their_own_batch(model, batches, tokenizer, input_ids):
     assert [len(ids) for ids in input_ids] == [4, 9, 3, 7, 4, 2, 6]
-    model, batches = recorded
     with closing(forward_batches(model, tokenizer, input_ids, 2)) as found:
         positions = [batch for batch, _ in found]
     assert positions == [[1, 3], [6, 0], [4, 2], [5]]  # of texts 0 and 4, equally long, the smaller ids come first
@@ -197,8 +194,7 @@ def test_longest_texts_come_first_with_the_padding_of_their_own_batch(recorded, 
     assert [batch["input_ids"].shape[1] for batch in batches] == [9, 6, 4, 2]
 
 
-def test_equal_inputs_are_run_once(recorded, tokenizer):
-    model, batches = recorded
+def test_equal_inputs_are_run_once(model, batches, tokenizer):
     good, bad = tokenizer(["good film", "bad film"])["input_ids"]
     probabilities = predict_probabilities(model, tokenizer, [good, bad, good, good, bad], batch_size=2)
     assert [batch["input_ids"].tolist() for batch in batches] == [[good, bad]]
@@ -223,8 +219,7 @@ def test_c04_results_in_order_whatever_the_batch(make_model, tokenizer, input_id
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-def test_padding_on_the_right_and_none_where_the_tokenizer_pads_on_the_left(recorded, tokenizer, monkeypatch):
-    model, batches = recorded
+def test_padding_on_the_right_and_none_where_the_tokenizer_pads_on_the_left(model, batches, tokenizer, monkeypatch):
     short, long, other = tokenizer(["good", "a good film", "bad"])["input_ids"]
     predict_probabilities(model, tokenizer, [short, long, other])
     assert batches[0]["input_ids"].tolist() == [long, [*short, 0, 0], [*other, 0, 0]]
@@ -245,15 +240,13 @@ def test_no_texts_give_no_rows(make_model, tokenizer):
     assert predict_probabilities(make_model(num_labels=3), tokenizer, []).shape == (0, 3)
 
 
-def test_c51_bit_equal_whatever_the_order(make_model, tokenizer, input_ids):
-    model = make_model()
+def test_c51_bit_equal_whatever_the_order(model, tokenizer, input_ids):
     forwards = predict_probabilities(model, tokenizer, input_ids, batch_size=3)
     backwards = predict_probabilities(model, tokenizer, input_ids[::-1], batch_size=3)
     np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
-def test_progress_bar_counts_inputs_also_equal_ones(make_model, tokenizer, input_ids, capsys):
-    model = make_model()
+def test_progress_bar_counts_inputs_also_equal_ones(model, tokenizer, input_ids, capsys):
     with progress_bar("scoring", 14, False) as bar:
         predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     assert capsys.readouterr() == ("", "")
@@ -266,31 +259,28 @@ def test_progress_bar_counts_inputs_also_equal_ones(make_model, tokenizer, input
 # Inputs
 
 
-def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(recorded, tokenizer):
-    model, batches = recorded
+def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(model, batches, tokenizer):
     [ids] = tokenizer(["a good film"])["input_ids"]
     predict_probabilities(model, tokenizer, [[*ids[:2], absent(7), *ids[3:]]])
     assert batches[0]["attention_mask"].tolist() == [[1, 1, 0, 1, 1]]
     assert batches[0]["input_ids"].tolist() == [[*ids[:2], 7, *ids[3:]]]
 
 
-def test_c15_a_diverged_model_is_named(make_model, tokenizer, input_ids):
-    model = make_model()
+def test_c15_a_diverged_model_is_named(model, tokenizer, input_ids):
     torch.nn.init.constant_(model.learner_head.out_proj.bias, float("nan"))
     with pytest.raises(InputError, match="BertForVATClassification gives logits that are not finite"):
         predict_probabilities(model, tokenizer, input_ids)
 
 
-def test_a_configuration_that_asks_for_tuples(make_model, tokenizer, input_ids):
-    model = make_model()
+def test_a_configuration_that_asks_for_tuples(model, tokenizer, input_ids):
     expected = predict_probabilities(model, tokenizer, input_ids)
     model.config.return_dict = False
     np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), expected)
 
 
-def test_a_tokenizer_without_a_padding_token(make_model, tokenizer, input_ids):
+def test_a_tokenizer_without_a_padding_token(model, tokenizer, input_ids):
     tokenizer = deepcopy(tokenizer)
     tokenizer.pad_token = None
-    assert len(predict_probabilities(make_model(), tokenizer, [input_ids[0], input_ids[4]])) == 2  # equally long
+    assert len(predict_probabilities(model, tokenizer, [input_ids[0], input_ids[4]])) == 2  # equally long
     with pytest.raises(InputError, match=r"no padding token; set tokenizer\.pad_token"):
-        predict_probabilities(make_model(), tokenizer, input_ids)
+        predict_probabilities(model, tokenizer, input_ids)

@@ -1,11 +1,9 @@
 from itertools import combinations
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from shown import NASTY, SVG, texts
+from shown import NASTY, content, elements, texts
 
-from hf_vat.errors import InputError
 from hf_vat.report import frequency_scatter
 from hf_vat.report.figures import LINE_STYLES, MUTED
 
@@ -19,18 +17,18 @@ LEGEND = {"most frequent words", "most important words", "other words"}
 def labels(svg):
     """Text, side and place of each label of a word."""
     found = []
-    for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
+    for element in elements(svg, "text"):
         style = element.get("style")
         if "font-size: 7px" in style:
             right = "text-anchor: end" in style
-            found.append(("".join(element.itertext()), right, float(element.get("x")), float(element.get("y"))))
+            found.append((content(element), right, float(element.get("x")), float(element.get("y"))))
     return found
 
 
 def markers(svg, color):
     """Place of each marker of a colour, without the legend's, in the file's order."""
     found = []
-    for use in ElementTree.fromstring(svg).iter(f"{SVG}use"):
+    for use in elements(svg, "use"):
         if f"fill: {color}" in use.get("style") and "stroke" not in use.get("style"):  # ticks have one
             found.append((float(use.get("x")), float(use.get("y"))))
     return found[:-1]
@@ -83,19 +81,3 @@ def test_many_words_stay_small_and_equal():
     svg = frequency_scatter({"LSTM": words})
     assert len(svg) < 300_000 and len(labels(svg)) == 20 and "data:image/png" in svg
     assert svg == frequency_scatter({"LSTM": words})
-
-
-@pytest.mark.parametrize(
-    ("systems", "message"),
-    [
-        ({"LSTM": []}, "nothing to draw"),
-        ({"LSTM": [("a", float("nan"), 1)]}, "'a' in 'LSTM' has importance nan and count 1"),
-        ({"LSTM": [("a", 1.0, 0)]}, r"count 0; .* leave out words that do not occur \(min_count=1\)"),
-        ({"LSTM": [("a", 1.0, float("inf"))]}, "count inf"),
-    ],
-)
-def test_words_and_counts_are_checked(systems, message):
-    with pytest.raises(InputError, match=message):
-        frequency_scatter(systems)
-    with pytest.raises(InputError, match="n_labels is -1"):
-        frequency_scatter({"LSTM": WORDS}, n_labels=-1)

@@ -4,6 +4,7 @@ import csv
 
 import pyarrow.parquet as pq
 import pytest
+from shown import explanation_of
 
 from hf_vat.explanations import Explanation
 from hf_vat.report import write_predictions
@@ -12,10 +13,8 @@ NAMES = ["bad", "good"]
 
 
 def explanation(text: str, scores: list[float], **fields) -> Explanation:
-    words = text.split()
-    spans = [(text.index(word), text.index(word) + len(word)) for word in words]
-    known = {"seen": [True] * len(words), "method": "lime", "target": 1, "prediction": 1, "probabilities": [0.25, 0.75]}
-    return Explanation(text, words, spans, scores, label_names=NAMES, **(known | fields))
+    known = {"method": "lime", "target": 1, "prediction": 1, "probabilities": [0.25, 0.75]}
+    return explanation_of(text, scores, NAMES, text.split(), **known | fields)
 
 
 def test_a_row_has_the_prediction_and_the_words(tmp_path):

@@ -1,10 +1,9 @@
 import re
 from collections import Counter
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from shown import SVG, texts
+from shown import elements, texts
 
 from hf_vat.errors import InputError
 from hf_vat.report import text_scatter
@@ -19,7 +18,7 @@ NAMES = ["negative", "positive"]
 def markers(svg):
     """Shape, colour, x and y of each marker in the file's order; the legend's are opaque and left out."""
     found = []
-    for use in ElementTree.fromstring(svg).iter(f"{SVG}use"):
+    for use in elements(svg, "use"):
         color = re.search(r"fill: (#\w+); fill-opacity", use.get("style"))
         if color:
             shape = use.get("{http://www.w3.org/1999/xlink}href")
@@ -78,22 +77,6 @@ def test_names_are_plain_text():
     names = ["<script>", "a&b$x$", "_hidden", "</svg>", "\"'", "喜欢"]
     svg = text_scatter({name: (POINTS, [0, 1, 5]) for name in names}, names, {names[1]: "$x$ <b>"})
     assert Counter(texts(svg)) == Counter([*names, *names, "$x$ <b>"]) and "<script" not in svg
-
-
-@pytest.mark.parametrize(
-    ("systems", "message"),
-    [
-        ({"ATT": ([], [])}, r"'ATT' has points of shape \(0,\)"),
-        ({"ATT": ([(1, 2, 3)], [0])}, r"points of shape \(1, 3\)"),
-        ({"ATT": (POINTS, [0, 1])}, r"labels of shape \(2,\)"),
-        ({"ATT": ([(0, float("nan"))], [0])}, "not finite"),
-        ({"ATT": (POINTS, [0, 1, 2])}, "label 2; labels are ids of the 2 class names, 0 to 1"),
-        ({"ATT": (POINTS, ["a", "b", "b"])}, "label 'a'"),
-    ],
-)
-def test_points_and_labels_are_checked(systems, message):
-    with pytest.raises(InputError, match=message):
-        text_scatter(systems, NAMES)
 
 
 def test_names_and_notes_are_checked():
