@@ -6,11 +6,9 @@ import subprocess
 import sys
 
 import pytest
-import torch
 from huggingface_hub import constants, hf_api
 from huggingface_hub.utils import _detect_agent
 from loopback import TOKEN, LoopbackHub
-from transformers import BertConfig, BertModel
 
 
 @pytest.fixture
@@ -44,19 +42,6 @@ def online(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(_detect_agent, "_registry", {})
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     return hub
-
-
-@pytest.fixture(scope="session")
-def base(tokenizer, tmp_path_factory):
-    """A plain BERT encoder in a folder whose name is nobody's business."""
-    folder = tmp_path_factory.mktemp("private") / "some where" / "base"
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
-    encoder.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

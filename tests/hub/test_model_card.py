@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from datasets import ClassLabel, Dataset, DatasetDict
 from huggingface_hub import EvalResult, HfApi, ModelCard
 from hypothesis import given
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from loopback import TOKEN, assert_nothing_private
 from markdown_it import MarkdownIt
 from shown import explanation_of
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertModel
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
 from hf_vat import BertVATConfig, VATTrainer, VATTrainingArguments, compare_explainers
 from hf_vat.commands.train import main as train_main
@@ -51,6 +52,19 @@ HOSTILE = [
     "https://evil.example www.evil.example me@evil.example",
     "\u202ereversed \x1b[31m \ud800",
 ]
+
+
+@pytest.fixture(scope="module")
+def base(tokenizer, tmp_path_factory):
+    """A plain BERT encoder in a folder whose name is nobody's business."""
+    folder = tmp_path_factory.mktemp("private") / "some where" / "base"
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
+    encoder.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    BertConfig,
+    BertModel,
     pipeline,
 )
 
@@ -517,9 +519,11 @@ def test_c78_a_local_base_model_stays_private(online, local_model, tmp_path):
     assert_nothing_private(online, str(tmp_path), "some where")
 
 
-def test_c78_a_local_encoder_stays_private(online, base):
+def test_c78_a_local_encoder_stays_private(online, tokenizer, tmp_path):
+    base = tmp_path / "some where" / "base"
+    saved(BertModel(BertConfig(vocab_size=len(tokenizer), **SIZES)), tokenizer, folder=base)
     push(EncoderForVATClassification.from_encoder_pretrained(str(base)), AutoTokenizer.from_pretrained(str(base)))
-    assert_nothing_private(online, str(base.parents[1]), "some where")
+    assert_nothing_private(online, str(tmp_path), "some where")
 
 
 def test_c79_training_explaining_and_loading_folders_send_nothing(hub, run_python, local_model, csv_files, tmp_path):
