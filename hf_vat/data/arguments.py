@@ -132,7 +132,8 @@ def check_arguments(args: DataArguments) -> None:
             f"--validation_share is {args.validation_share}, but nothing is held out from a stream: give --validation_file, "
             "or leave --streaming out."
         )
-    if (args.dataset_config_name or args.dataset_revision) and (files or Path(args.dataset_name).expanduser().is_dir()):
+    local = args.dataset_name is None or Path(args.dataset_name).expanduser().is_dir()
+    if local and (args.dataset_config_name or args.dataset_revision):
         raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
     if args.text_column == args.label_column:
         raise InputError(f"--text_column and --label_column are both {args.label_column!r}; they must differ.")

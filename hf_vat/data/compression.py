@@ -7,10 +7,10 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import BinaryIO, TextIO
+from typing import IO, Any, BinaryIO, TextIO
 
 import pyarrow as pa
 
@@ -21,8 +21,8 @@ def _open_zst(path: Path, mode: str) -> BinaryIO:
     return pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd")
 
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst, ".zip": zipfile.ZipFile}
-COMPRESSED = tuple(_OPENERS)
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
+COMPRESSED = (*_OPENERS, ".zip")
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -44,11 +44,11 @@ def file_stem(path: Path) -> str:
 
 
 def is_compressed(path: Path) -> bool:
-    return path.suffix.lower() in _OPENERS
+    return path.suffix.lower() in COMPRESSED
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed while they are read.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import logging
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,11 +27,11 @@ _SPLIT_NAMES = {
 
 
 @dataclass
-class Source:
+class RawSplit:
     """A split before any check: where it is from, its columns, and the names of the label column if it has any."""
 
     origin: str
-    columns: dict[str, Sequence]
+    columns: Mapping[str, Sequence]
     class_names: list[str] | None = None
 
     def __post_init__(self):
@@ -51,13 +51,15 @@ class Source:
         return f"Name the column with {option}."
 
 
-def read_sources(args: DataArguments, labelled: bool = True) -> dict[str, Source]:
+def read_sources(args: DataArguments, labelled: bool = True) -> dict[str, RawSplit]:
     """
     Args:
         labelled: whether splits of the Hub without labels are left out.
     """
     files = local_files(args)
-    return {split: read_file(file, args) for split, file in files.items()} if files else _read_hub(args, labelled)
+    if files or args.dataset_name is None:
+        return {split: read_file(file, args) for split, file in files.items()}
+    return _read_hub(args.dataset_name, args, labelled)
 
 
 def local_files(args: DataArguments) -> dict[str, Path]:
@@ -67,8 +69,8 @@ def local_files(args: DataArguments) -> dict[str, Path]:
         InputError: if a delimiter is given and none of them is a CSV or TSV file.
     """
     if args.dataset_name is None:
-        files = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
-        files = {split: Path(file).expanduser() for split, file in files.items() if file}
+        given = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
+        files = {split: Path(file).expanduser() for split, file in given.items() if file}
     else:
         folder = Path(args.dataset_name).expanduser()
         files = split_files(folder) if folder.is_dir() else {}
@@ -105,8 +107,7 @@ def _is_readable(path: Path) -> bool:
         return False
 
 
-def _read_hub(args: DataArguments, labelled: bool) -> dict[str, Source]:
-    name = args.dataset_name
+def _read_hub(name: str, args: DataArguments, labelled: bool) -> dict[str, RawSplit]:
     try:
         loaded = load_dataset(name, args.dataset_config_name, revision=args.dataset_revision)
     except (OSError, RuntimeError, ValueError, DatasetsError) as error:
@@ -134,17 +135,17 @@ def _read_hub(args: DataArguments, labelled: bool) -> dict[str, Source]:
     return sources
 
 
-def read_file(path: Path, args: DataArguments) -> Source:
+def read_file(path: Path, args: DataArguments) -> RawSplit:
     """All columns of a file.
 
     Raises:
         InputError: if there is no such file, or it has no rows or cannot be read.
     """
     path = check_file(path)
-    return Source(str(path), _columns(stream_rows(path, args)), class_label(path, args.label_column))
+    return RawSplit(str(path), _columns(stream_rows(path, args)), class_label(path, args.label_column))
 
 
-def first_rows(path: Path, args: DataArguments) -> Source:
+def first_rows(path: Path, args: DataArguments) -> RawSplit:
     """The columns and first rows of a file, and the class names if it has any.
 
     Raises:
@@ -155,11 +156,11 @@ def first_rows(path: Path, args: DataArguments) -> Source:
     columns = _columns(islice(rows, _FIRST_ROWS))
     if args.drop_empty and file_type(path) in (".json", ".jsonl"):
         # the first rows may all be among those to be left out, and need not say what they lack
-        wanted = {args.label_column, args.text_column}.difference(columns, [None])
+        wanted = {name for name in (args.label_column, args.text_column) if name is not None}.difference(columns)
         while wanted and (row := next(rows, None)) is not None:
             columns |= {name: [] for name in wanted.intersection(row)}
             wanted.difference_update(row)
-    return Source(str(path), columns, class_label(path, args.label_column))
+    return RawSplit(str(path), columns, class_label(path, args.label_column))
 
 
 def _columns(rows: Iterable[dict]) -> dict[str, list]:
@@ -171,10 +172,10 @@ def _columns(rows: Iterable[dict]) -> dict[str, list]:
     return columns
 
 
-def _hub_source(origin: str, dataset: Dataset, label_column: str) -> Source:
+def _hub_source(origin: str, dataset: Dataset, label_column: str) -> RawSplit:
     columns = {name: dataset[name] for name in dataset.column_names}
     feature = dataset.features.get(label_column)
     if not isinstance(feature, ClassLabel):
-        return Source(origin, columns)
+        return RawSplit(origin, columns)
     columns[label_column] = [class_name(label, feature.names) for label in dataset[label_column]]
-    return Source(origin, columns, feature.names)
+    return RawSplit(origin, columns, feature.names)

@@ -3,6 +3,7 @@
 One rule for every format, by what is written: CSV files have no types, so the number 1 and the text "1" are one label.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,12 +13,13 @@ from datasets import ClassLabel, Features, Value
 from hf_vat.errors import LONE_SURROGATE, InputError
 
 from .arguments import DataArguments
-from .files import Source
+from .files import RawSplit
 from .formats import listed
+
+logger = logging.getLogger(__name__)
 
 DROP_EMPTY = "Fill them in, or leave them out with --drop_empty."
 NO_ROW = "no row has both a text and a label."
-INCOMPLETE = "rows without a text or a label"
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+(\.0*)?")
@@ -37,14 +39,27 @@ class Row(NamedTuple):
     text: str | list[str] | None
     label: str | None
 
-    def missing(self, text_column: str, label_column: str) -> str | None:
-        """The place of what is missing."""
-        if self.text is not None and self.label is not None:
+    @property
+    def complete(self) -> "CompleteRow | None":
+        """The row, if it has both."""
+        if self.text is None or self.label is None:
             return None
+        return CompleteRow(self.number, self.text, self.label)
+
+    def missing(self, text_column: str, label_column: str) -> str:
+        """The place of what is missing."""
         return f"row {self.number} (column {(text_column if self.text is None else label_column)!r})"
 
 
-def find_text_column(source: Source, args: DataArguments) -> str:
+class CompleteRow(NamedTuple):
+    """A [`Row`] that has a text and a label."""
+
+    number: int
+    text: str | list[str]
+    label: str
+
+
+def find_text_column(source: RawSplit, args: DataArguments) -> str:
     """The named column; by default 'text', or else the only one beside the labels that holds words.
 
     Raises:
@@ -70,7 +85,7 @@ def find_text_column(source: Source, args: DataArguments) -> str:
     return candidates[0]
 
 
-def source_rows(source: Source, text_column: str, label_column: str) -> Iterator[Row]:
+def source_rows(source: RawSplit, text_column: str, label_column: str) -> Iterator[Row]:
     """All rows of a source, also those without a text or a label.
 
     Raises:
@@ -82,7 +97,7 @@ def source_rows(source: Source, text_column: str, label_column: str) -> Iterator
     return (as_row(source, number, text, label, text_column) for number, (text, label) in pairs)
 
 
-def as_row(source: Source, number: int, text: object, label: object, text_column: str) -> Row:
+def as_row(source: RawSplit, number: int, text: object, label: object, text_column: str) -> Row:
     """A row with its text as it is, and its label as a name.
 
     Raises:
@@ -111,13 +126,38 @@ def as_text(origin: str, number: int, text: object, text_column: str) -> str | N
     return text if text.strip() else None
 
 
+def complete_rows(
+    origin: str, rows: Iterable[Row], names: Sequence[str] | None, text_column: str, args: DataArguments
+) -> Iterator[CompleteRow]:
+    """The rows that have a text and a label; how many are left out is told in the log.
+
+    Args:
+        names: the class names, if they are known; labels that stand for a missing one and are not among them are missing.
+        args: the label column, and whether rows are left out.
+
+    Raises:
+        InputError: while iterating, if a row is not complete, unless such rows are left out.
+    """
+    left_out = 0
+    for row in rows:
+        row = row if names is None else without_mark(row, names)
+        if row.complete:
+            yield row.complete
+        elif args.drop_empty:
+            left_out += 1
+        else:
+            raise InputError(incomplete_rows(origin, [row.missing(text_column, args.label_column)], DROP_EMPTY))
+    if left_out:
+        logger.warning("%s: rows without a text or a label, left out: %d", origin, left_out)
+
+
 def incomplete_rows(origin: str, places: Sequence[str], advice: str) -> str:
     return (
         f"{origin}: no text or no label in {listed(places, 5)}. Rows are counted from 1, without the header. {advice}"
     )
 
 
-def as_label(source: Source, number: int, value: object) -> str | None:
+def as_label(source: RawSplit, number: int, value: object) -> str | None:
     """The label as a name, None if it is missing.
 
     Raises:
@@ -147,10 +187,10 @@ class OneKind:
 
     def __init__(self, origin: str, names: Iterable[str] = ()):
         self.origin, self.names = origin, frozenset(names)
-        self._name: Row | None = None
-        self._number: Row | None = None
+        self._name: CompleteRow | None = None
+        self._number: CompleteRow | None = None
 
-    def checked(self, row: Row) -> Row:
+    def checked(self, row: CompleteRow) -> CompleteRow:
         """The row, with 1.0 written as 1.
 
         Raises:
@@ -176,15 +216,16 @@ class OneKind:
         return row._replace(label=row.label.partition(".")[0])
 
 
-def names_of(origin: str, rows: Iterable[Row]) -> tuple[list[str], Row | None]:
-    """The classes of rows that have a label each, and the first of those whose label stands for a missing one.
+def names_of(origin: str, rows: Iterable[CompleteRow]) -> tuple[list[str], CompleteRow | None]:
+    """The classes of rows, and the first of those whose label stands for a missing one.
 
     "nan" and its like are missing among numbers; among names they are names like others.
 
     Raises:
         InputError: while iterating, if the labels are not all names or all whole numbers.
     """
-    kind, names, marks = OneKind(origin), set(), {}
+    kind, names = OneKind(origin), set()
+    marks: dict[str, CompleteRow] = {}
     for row in rows:
         if row.label.lower() in MISSING:
             marks.setdefault(row.label, row)
@@ -216,20 +257,25 @@ def label_ids(names: Sequence[str], positions: bool) -> dict[str, int]:
     return ids
 
 
-def encode_row(origin: str, row: Row, names: Sequence[str], ids: dict[str, int]) -> dict:
-    """Text and class id.
+def encode_rows(origin: str, rows: Iterable[CompleteRow], names: Sequence[str], positions: bool) -> Iterator[dict]:
+    """Texts and class ids.
+
+    Args:
+        positions: whether 0, 1, … are positions in `names`.
 
     Raises:
-        InputError: if the label is unknown.
+        InputError: while iterating, if a label is unknown, a fraction, or of another kind than those before.
     """
-    label = class_id(row.label, ids)
-    if label is None:
-        positions = f" (or 0 to {len(names) - 1})" if "0" in ids and "0" not in names else ""
-        raise InputError(
-            f"{origin}: row {row.number} has the unknown label {row.label!r}; known are "
-            f"{listed(names)}{positions}. Correct it, or add rows with this label to the training data."
-        )
-    return {"text": row.text, "label": label}
+    kind, ids = OneKind(origin, names), label_ids(names, positions)
+    for row in map(kind.checked, rows):
+        label = class_id(row.label, ids)
+        if label is None:
+            told = f" (or 0 to {len(names) - 1})" if "0" in ids and "0" not in names else ""
+            raise InputError(
+                f"{origin}: row {row.number} has the unknown label {row.label!r}; known are "
+                f"{listed(names)}{told}. Correct it, or add rows with this label to the training data."
+            )
+        yield {"text": row.text, "label": label}
 
 
 def features_of(names: list[str]) -> Features:

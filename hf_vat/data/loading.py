@@ -93,7 +93,7 @@ def load_texts(
     if args.streaming:
         raise InputError("All texts are needed at once here, so they cannot be streamed; leave --streaming out.")
     if args.paper_dataset is not None:
-        rows = _paper_split(args, model, split or "test")
+        rows = _paper_split(args.paper_dataset, args, model, split or "test")
         return rows["text"][:], rows["label"][:]
     sources = read_sources(args, labelled)
     if split is None:
@@ -101,13 +101,13 @@ def load_texts(
     elif split not in sources:
         raise InputError(f"There is no {split} split, only {listed(sources)}.")
     source, names = sources[split], class_names(model)
-    args = replace(args, text_column=find_text_column(source, args))
-    texts = source.column(args.text_column, "--text_column")
+    text_column = find_text_column(source, args)
+    texts = source.column(text_column, "--text_column")
     if labelled or args.label_column in source.columns:
         labels = source.column(args.label_column, "--label_column")
     else:
         labels = [None] * len(texts)
-    rows = list(texts_with_ids(source, zip(texts, labels, strict=True), args, names, labelled))
+    rows = list(texts_with_ids(source, zip(texts, labels, strict=True), args, text_column, names, labelled))
     if not rows:
         raise InputError(f"{source.origin}: {NO_ROW if labelled else 'no row has a text.'}")
     drawn = draw(len(rows), args.max_eval_samples, args.split_seed)
@@ -133,12 +133,11 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], 
     """
     check_arguments(args)
     if args.paper_dataset is not None:
-        rows = _paper_split(replace(args, max_eval_samples=None), model, "test")
-        texts = zip(rows["text"], rows["label"], strict=True)
-    else:
-        files = _files(args)
-        rows = FileRows.of(files.get("test") or next(iter(files.values())), args)
-        texts = texts_with_ids(rows.head, rows.cells(), rows.args, class_names(model), labelled=False)
+        split = _paper_split(args.paper_dataset, replace(args, max_eval_samples=None), model, "test")
+        return islice(zip(split["text"], split["label"], strict=True), args.max_eval_samples)
+    files = _files(args)
+    rows = FileRows.of(files.get("test") or next(iter(files.values())), args)
+    texts = texts_with_ids(rows.head, rows.cells(), args, rows.text_column, class_names(model), labelled=False)
     return islice(texts, args.max_eval_samples)
 
 
@@ -155,7 +154,7 @@ def _stream_files(args: DataArguments, label_names: Sequence[str] | None) -> dic
     if label_names is not None:
         check_streamed_classes(rows, label_names)
     names, positions = label_names or class_names_of(rows), label_names is not None
-    loaded = replace(rows.args, streaming=False)  # with the text column of the training file
+    loaded = replace(args, streaming=False, text_column=rows.text_column)
     sources = {split: read_file(path, loaded) for split, path in files.items()}
     others = encode_sources(sources, loaded, names, positions) if sources else {}
     return {"train": stream_encoded(rows, names, positions), **others}
@@ -171,9 +170,9 @@ def _files(args: DataArguments) -> dict[str, Path]:
     return files
 
 
-def _paper_split(args: DataArguments, model, split: str) -> Dataset:
-    rows = load_paper_dataset(args.paper_dataset, args.data_dir, args.split_seed, args.streaming)[split]
-    rows = _with_classes(rows, class_names(model), args.paper_dataset)
+def _paper_split(name: str, args: DataArguments, model, split: str) -> Dataset:
+    rows = load_paper_dataset(name, args.data_dir, args.split_seed, args.streaming)[split]
+    rows = _with_classes(rows, class_names(model), name)
     return rows if isinstance(rows, IterableDataset) else sample(rows, split, args.max_eval_samples, args.split_seed)
 
 

@@ -8,10 +8,12 @@ import csv
 import importlib.util
 from pathlib import Path
 
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from datasets import Dataset, DatasetDict
 
 from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
+
+from .labels import features_of
 
 
 def minilm_folder() -> str:
@@ -48,7 +50,7 @@ def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed:
         raise InputError(f"Splits of {sizes} sentences: each needs at least 1, and there are {len(sentences)}.")
     rows = Dataset.from_dict(
         {"text": [row["text"] for row in sentences], "label": [int(row["label"]) for row in sentences]},
-        features=Features({"text": Value("string"), "label": ClassLabel(names=["negative", "positive"])}),
+        features=features_of(["negative", "positive"]),
     ).shuffle(seed=seed)
     splits, start = {}, 0
     for name, size in reversed(sizes.items()):  # test first: it stays the same when the others change

@@ -15,7 +15,7 @@ from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 
 from .arguments import DataArguments
-from .files import Source, first_rows, local_files, read_file, read_sources
+from .files import RawSplit, first_rows, local_files, read_file, read_sources
 from .formats import class_name, listed
 from .labels import Row, as_row, class_id, incomplete_rows, source_rows
 from .registry import PAPER_DATASETS, SPLITS, PaperDataset
@@ -93,11 +93,11 @@ def stratified_split(labels: Sequence[int], sizes: Mapping[str, int], seed: int)
     Raises:
         InputError: if the sizes are negative, or more together than there are rows, or the seed is below 0.
     """
-    labels = np.asarray(labels)
-    if min(sizes.values()) < 0 or sum(sizes.values()) > len(labels):
-        raise InputError(f"Splits of {dict(sizes)} rows cannot be drawn from {len(labels)} rows.")
+    ids = np.asarray(labels)
+    if min(sizes.values()) < 0 or sum(sizes.values()) > len(ids):
+        raise InputError(f"Splits of {dict(sizes)} rows cannot be drawn from {len(ids)} rows.")
     generator = np.random.default_rng(whole_number("seed", seed, 0))
-    left = [generator.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    left = [generator.permutation(np.flatnonzero(ids == label)) for label in np.unique(ids)]
     splits = {}
     for name, size in sizes.items():
         available = np.array([len(rows) for rows in left])
@@ -170,9 +170,9 @@ def _loaded_splits(entry: PaperDataset, args: DataArguments) -> dict[str, Datase
     return splits
 
 
-def _tweets(path: Path) -> Source | None:
+def _tweets(path: Path) -> RawSplit | None:
     """The rows of a file of SemEval; None for any other file."""
-    return Source(str(path.resolve()), read_semeval_messages(path)) if is_semeval_messages(path) else None
+    return RawSplit(str(path.resolve()), read_semeval_messages(path)) if is_semeval_messages(path) else None
 
 
 def _streamed_splits(entry: PaperDataset, args: DataArguments, from_hub: bool) -> dict[str, Dataset | IterableDataset]:
@@ -193,7 +193,7 @@ def _streamed_splits(entry: PaperDataset, args: DataArguments, from_hub: bool) -
     files = local_files(args)
     _check_splits(files)
     path, args_of_stream = files.pop("train"), replace(args, streaming=True)
-    train = FileRows(path, first_rows(path, args_of_stream), args_of_stream)
+    train = FileRows(path, first_rows(path, args_of_stream), args_of_stream, "text")
     _check_columns(train.head, args.label_column)
     splits = {split: _from_source(read_file(path, args), entry, args.label_column) for split, path in files.items()}
     return {"train": _stream(train, entry), **splits}
@@ -211,7 +211,7 @@ class _HubRows:
     """The rows of a stream from the Hub, as [`FileRows`] has those of a file."""
 
     stream: IterableDataset
-    head: Source
+    head: RawSplit
     args: DataArguments
 
     @classmethod
@@ -219,7 +219,7 @@ class _HubRows:
         feature = (stream.features or {}).get(args.label_column)
         names = feature.names if isinstance(feature, ClassLabel) else None
         first = {name: [value] for row in stream.take(1) for name, value in row.items()}
-        head = Source(f"{args.dataset_name}, split {split!r}", first, names)
+        head = RawSplit(f"{args.dataset_name}, split {split!r}", first, names)
         _check_columns(head, args.label_column)
         return cls(stream, head, args)
 
@@ -235,7 +235,7 @@ def _check_splits(splits: Iterable[str]) -> None:
         raise InputError(f"There is no split {listed(sorted(missing))} with labels; found {listed(splits)}.")
 
 
-def _check_columns(source: Source, label_column: str) -> None:
+def _check_columns(source: RawSplit, label_column: str) -> None:
     if not {"text", label_column} <= source.columns.keys():
         raise InputError(f"{source.origin}: no columns text and {label_column}; found {listed(source.columns)}.")
 
@@ -256,39 +256,35 @@ def _advised_rows(origin: str, rows: FileRows | _HubRows, entry: PaperDataset) -
         raise InputError(f"{error} {entry.advice}") from error
 
 
-def _from_source(source: Source, entry: PaperDataset, label_column: str) -> Dataset:
+def _from_source(source: RawSplit, entry: PaperDataset, label_column: str) -> Dataset:
     _check_columns(source, label_column)
     return _in_memory(source.origin, source_rows(source, "text", label_column), entry)
 
 
 def _in_memory(origin: str, rows: Iterable[Row], entry: PaperDataset) -> Dataset:
-    texts, labels = [], []
-    for row in _own_rows(origin, rows, entry):
-        texts.append(row["text"])
-        labels.append(row["label"])
-    if not texts:
+    read = list(_own_rows(origin, rows, entry))
+    if not read:
         raise InputError(f"{origin}: no row has a text and one of the classes {listed(entry.label_names)}.")
-    return Dataset.from_dict({"text": texts, "label": labels}, features=entry.features)
+    return Dataset.from_list(read, features=entry.features)
 
 
 def _own_rows(origin: str, rows: Iterable[Row], entry: PaperDataset) -> Iterator[dict]:
     """The one reader of texts and labels, streamed or not."""
     ids, clean = entry.label_ids, entry.clean or str
     for row in rows:
-        text = "" if row.text is None else clean(row.text)
+        text = "" if row.text is None else clean(str(row.text))
         row = row._replace(text=text if text.strip() else None)
         label = None if row.label is None else class_id(row.label, ids)
-        missing = row.missing("text", "label")
-        if entry.other_classes and (missing or label is None):
+        if entry.other_classes and (row.text is None or label is None):
             continue
-        if missing:
-            raise InputError(incomplete_rows(origin, [missing], "Fill them in or remove them."))
+        if not row.complete:
+            raise InputError(incomplete_rows(origin, [row.missing("text", "label")], "Fill them in or remove them."))
         if label is None:
             raise InputError(
-                f"{origin}: row {row.number}, {row.text[:40]!r}, has the unknown label {row.label!r}; allowed are "
+                f"{origin}: row {row.number}, {text[:40]!r}, has the unknown label {row.label!r}; allowed are "
                 f"{listed(entry.label_names)}."
             )
-        yield {"text": row.text, "label": label}
+        yield {"text": text, "label": label}
 
 
 # Drawn splits and sizes
@@ -298,8 +294,8 @@ def _hold_out(entry: PaperDataset, rows: Dataset | IterableDataset, seed: int) -
     if isinstance(rows, IterableDataset):
         settings = {"share": entry.validation_share, "seed": seed}
         return {
-            "validation": rows.filter(_in_validation, fn_kwargs=settings),
-            entry.held_out_from: rows.filter(_not_in_validation, fn_kwargs=settings),
+            "validation": rows.filter(_is_held_out, fn_kwargs=settings),
+            entry.held_out_from: rows.filter(_is_held_out, fn_kwargs=settings | {"wanted": False}),
         }
     held_out = round(entry.validation_share * len(rows))
     return _draw(rows, {entry.held_out_from: len(rows) - held_out, "validation": held_out}, seed)
@@ -341,11 +337,7 @@ def _size_note(found: Mapping[str, int], paper: str, expected: tuple[int, int, i
     return f"Rows unlike the paper's ({paper}): {', '.join(differing)}." if differing else ""
 
 
-def _in_validation(row: dict, share: float, seed: int) -> bool:
+def _is_held_out(row: dict, share: float, seed: int, wanted: bool = True) -> bool:
     """By the text alone, so that any order and any number of workers give the same disjoint splits."""
     digest = hashlib.blake2b(f"{seed}\n{row['text']}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") < share * 2**64
-
-
-def _not_in_validation(row: dict, share: float, seed: int) -> bool:
-    return not _in_validation(row, share, seed)
+    return (int.from_bytes(digest, "big") < share * 2**64) == wanted

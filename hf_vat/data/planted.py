@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
-from transformers import BertTokenizerFast
+from transformers import BertTokenizer
 
 from hf_vat.errors import InputError
 
@@ -80,9 +80,9 @@ def planted_vocabulary(positive: int = 50, negative: int = 50, neutral: int = 10
     )
 
 
-def planted_tokenizer(vocabulary: PlantedVocabulary) -> BertTokenizerFast:
+def planted_tokenizer(vocabulary: PlantedVocabulary) -> BertTokenizer:
     """A tokenizer with one token for each word: the special tokens of BERT, then `vocabulary.words`."""
-    return BertTokenizerFast(vocab={word: token_id for token_id, word in enumerate(_SPECIAL + vocabulary.words)})
+    return BertTokenizer(vocab={word: token_id for token_id, word in enumerate(_SPECIAL + vocabulary.words)})
 
 
 def planted_evidence(

@@ -110,17 +110,23 @@ def _unescaped(text: str) -> str:
 _SST1 = (8544, 1101, 2210)
 _SST2 = (6920, 872, 1821)
 _TREC = ("abbreviation", "entity", "description", "human", "location", "numeric")
-_NEWSGROUPS = {
-    "hub_id": "SetFit/20_newsgroups",
-    "label_column": "label_text",
-    "ids_known": False,
-    "other_classes": True,
-    "exact": False,
-}
 
 
 def _vat_and_vmask(train: int, validation: int, test: int) -> dict[str, tuple[int, int, int]]:
     return {"VAT": (train, validation, test), "VMASK": (train, validation, test)}
+
+
+def _newsgroups(title: str, label_names: tuple[str, ...], sizes: tuple[int, int, int]) -> PaperDataset:
+    return PaperDataset(
+        title=title,
+        hub_id="SetFit/20_newsgroups",
+        label_column="label_text",
+        label_names=label_names,
+        ids_known=False,
+        sizes={"Sun & Lu": sizes},
+        other_classes=True,
+        exact=False,
+    )
 
 
 PAPER_DATASETS: dict[str, PaperDataset] = {
@@ -212,16 +218,6 @@ PAPER_DATASETS: dict[str, PaperDataset] = {
         "files of subtask B (tweet id, user id, polarity, text, with tabs between) are read from --data_dir as they are, "
         "named train.tsv, validation.tsv and test.tsv.",
     ),
-    "20news_1": PaperDataset(
-        title="20News I",
-        label_names=("rec.sport.baseball", "rec.sport.hockey"),
-        sizes={"Sun & Lu": (1236, 310, 387)},
-        **_NEWSGROUPS,
-    ),
-    "20news_2": PaperDataset(
-        title="20News II",
-        label_names=("rec.motorcycles", "sci.med", "talk.politics.guns"),
-        sizes={"Sun & Lu": (2300, 240, 274)},
-        **_NEWSGROUPS,
-    ),
+    "20news_1": _newsgroups("20News I", ("rec.sport.baseball", "rec.sport.hockey"), (1236, 310, 387)),
+    "20news_2": _newsgroups("20News II", ("rec.motorcycles", "sci.med", "talk.politics.guns"), (2300, 240, 274)),
 }

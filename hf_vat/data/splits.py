@@ -10,19 +10,18 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from hf_vat.errors import InputError
 
 from .arguments import DataArguments
-from .files import Source
+from .files import RawSplit
 from .formats import listed
 from .labels import (
     DROP_EMPTY,
-    INCOMPLETE,
     NO_ROW,
-    OneKind,
+    CompleteRow,
     Row,
-    encode_row,
+    complete_rows,
+    encode_rows,
     features_of,
     find_text_column,
     incomplete_rows,
-    label_ids,
     names_of,
     source_rows,
     without_mark,
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def encode_sources(
-    sources: dict[str, Source], args: DataArguments, names: Sequence[str] | None, positions: bool
+    sources: dict[str, RawSplit], args: DataArguments, names: Sequence[str] | None, positions: bool
 ) -> DatasetDict:
     """Splits with columns `text` and `label`, with a share of "train" as "validation" if there is none.
 
@@ -53,11 +52,17 @@ def encode_sources(
     if names is None:
         names = sources["train"].class_names
     if names is None:
-        labelled = (row for row in rows["train"] if not row.missing(text_column, args.label_column))
-        names, _ = names_of(sources["train"].origin, labelled)
-    names, ids = list(names), label_ids(names, positions)
-    rows = {split: _complete_rows(sources[split].origin, rows[split], names, text_column, args) for split in rows}
-    splits = DatasetDict({split: _encode(sources[split].origin, rows[split], names, ids) for split in rows})
+        names, _ = names_of(sources["train"].origin, (row.complete for row in rows["train"] if row.complete))
+    names = list(names)
+    complete = {split: _complete_rows(sources[split].origin, rows[split], names, text_column, args) for split in rows}
+    splits = DatasetDict(
+        {
+            split: Dataset.from_list(
+                list(encode_rows(sources[split].origin, found, names, positions)), features=features_of(names)
+            )
+            for split, found in complete.items()
+        }
+    )
     if "train" in splits:
         check_classes(sources["train"].origin, splits["train"])
         if "validation" not in splits and args.validation_share > 0:
@@ -116,29 +121,16 @@ def count_rows(split: str, labels: Sequence[int | None], names: Sequence[str]) -
 
 def _complete_rows(
     origin: str, rows: list[Row], names: Sequence[str], text_column: str, args: DataArguments
-) -> list[Row]:
-    complete, incomplete = [], []
-    for row in rows:
-        row = without_mark(row, names)
-        missing = row.missing(text_column, args.label_column)
-        if missing:
-            incomplete.append(missing)
-        else:
-            complete.append(row)
+) -> list[CompleteRow]:
+    """As [`complete_rows`], but all places are told where rows are missing something."""
+    incomplete = [row for row in rows if not without_mark(row, names).complete]
     if incomplete and not args.drop_empty:
-        raise InputError(incomplete_rows(origin, incomplete, DROP_EMPTY))
-    if incomplete:
-        logger.warning("%s: %s, left out: %d", origin, INCOMPLETE, len(incomplete))
+        places = [row.missing(text_column, args.label_column) for row in incomplete]
+        raise InputError(incomplete_rows(origin, places, DROP_EMPTY))
+    complete = list(complete_rows(origin, rows, names, text_column, args))
     if not complete:
         raise InputError(f"{origin}: {NO_ROW}")
     return complete
-
-
-def _encode(origin: str, rows: list[Row], names: list[str], ids: dict[str, int]) -> Dataset:
-    kind = OneKind(origin, names)
-    encoded = [encode_row(origin, kind.checked(row), names, ids) for row in rows]
-    columns = {column: [row[column] for row in encoded] for column in ("text", "label")}
-    return Dataset.from_dict(columns, features=features_of(names))
 
 
 def _hold_out(train: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:

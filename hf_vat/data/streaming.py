@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
@@ -14,26 +13,22 @@ from datasets import IterableDataset
 from hf_vat.errors import InputError
 
 from .arguments import DataArguments
-from .files import Source, first_rows
+from .files import RawSplit, first_rows
 from .formats import stream_rows
 from .labels import (
     DROP_EMPTY,
-    INCOMPLETE,
     NO_ROW,
-    OneKind,
+    CompleteRow,
     Row,
     as_row,
-    encode_row,
+    complete_rows,
+    encode_rows,
     features_of,
     find_text_column,
     incomplete_rows,
-    label_ids,
     names_of,
-    without_mark,
 )
 from .splits import one_class
-
-logger = logging.getLogger(__name__)
 
 _MOST_CLASSES = 1000
 
@@ -86,12 +81,14 @@ class FileRows:
 
     Attributes:
         head: the file's columns and first rows.
-        args: arguments with the text column by name.
+        args: how the file is read, and its label column.
+        text_column: the column with the texts.
     """
 
     path: Path
-    head: Source
+    head: RawSplit
     args: DataArguments
+    text_column: str
 
     @classmethod
     def of(cls, path: Path, args: DataArguments) -> FileRows:
@@ -100,7 +97,7 @@ class FileRows:
             InputError: if the file cannot be used or has no such text column.
         """
         head = first_rows(path, args)
-        return cls(path, head, replace(args, text_column=find_text_column(head, args)))
+        return cls(path, head, args, find_text_column(head, args))
 
     @property
     def labelled(self) -> bool:
@@ -108,16 +105,19 @@ class FileRows:
         return self.args.label_column in self.head.columns
 
     def __iter__(self) -> Iterator[Row]:
-        text_column, label_column = self.args.text_column, self.args.label_column
-        self.head.column(label_column, "--label_column")
+        self.head.column(self.args.label_column, "--label_column")
         for number, (text, label) in enumerate(self.cells(), 1):
-            yield as_row(self.head, number, text, label, text_column)
+            yield as_row(self.head, number, text, label, self.text_column)
 
     def cells(self) -> Iterator[tuple]:
         """Text and label of each row as they are found."""
-        columns = [self.args.text_column, *([self.args.label_column] if self.labelled else [])]
+        columns = [self.text_column, *([self.args.label_column] if self.labelled else [])]
         for row in stream_rows(self.path, self.args, columns):
-            yield row.get(self.args.text_column), row.get(self.args.label_column) if self.labelled else None
+            yield row.get(self.text_column), row.get(self.args.label_column) if self.labelled else None
+
+    def complete(self, names: Sequence[str] | None = None) -> Iterator[CompleteRow]:
+        """The rows with a text and a label; see [`complete_rows`]."""
+        return complete_rows(self.head.origin, self, names, self.text_column, self.args)
 
 
 def class_names_of(rows: FileRows) -> list[str]:
@@ -133,7 +133,7 @@ def class_names_of(rows: FileRows) -> list[str]:
         return rows.head.class_names
     names, missing = names_of(rows.head.origin, _of_few_classes(rows))
     if missing and not rows.args.drop_empty:
-        place = missing._replace(label=None).missing(rows.args.text_column, rows.args.label_column)
+        place = Row(missing.number, missing.text, None).missing(rows.text_column, rows.args.label_column)
         raise InputError(incomplete_rows(rows.head.origin, [place], DROP_EMPTY))
     if not names:
         raise InputError(f"{rows.head.origin}: {NO_ROW}")
@@ -142,9 +142,9 @@ def class_names_of(rows: FileRows) -> list[str]:
     return names
 
 
-def _of_few_classes(rows: FileRows) -> Iterator[Row]:
+def _of_few_classes(rows: FileRows) -> Iterator[CompleteRow]:
     labels = set()
-    for row in _complete_rows(rows):
+    for row in rows.complete():
         labels.add(row.label)
         if len(labels) > _MOST_CLASSES:
             raise InputError(
@@ -157,7 +157,7 @@ def _of_few_classes(rows: FileRows) -> Iterator[Row]:
 def check_streamed_classes(rows: FileRows, names: Sequence[str]) -> None:
     """Refuse training data of a single class; read are the rows up to the first of another one."""
     first = None
-    for row in _complete_rows(rows, names):
+    for row in rows.complete(names):
         first = row.label if first is None else first
         if row.label != first:
             return
@@ -171,29 +171,8 @@ def stream_encoded(rows: FileRows, names: Sequence[str], positions: bool) -> Ite
         positions: whether 0, 1, … in the file are positions in `names`.
     """
     settings = {"rows": rows, "names": tuple(names), "positions": positions}  # a list would be shards
-    return IterableDataset.from_generator(encoded_rows, features=features_of(list(names)), gen_kwargs=settings)
+    return IterableDataset.from_generator(_encoded, features=features_of(list(names)), gen_kwargs=settings)
 
 
-def encoded_rows(rows: FileRows, names: Sequence[str], positions: bool) -> Iterator[dict]:
-    """
-    Raises:
-        InputError: while iterating, if a row cannot be used.
-    """
-    ids, kind = label_ids(names, positions), OneKind(rows.head.origin, names)
-    for row in _complete_rows(rows, names):
-        yield encode_row(rows.head.origin, kind.checked(row), names, ids)
-
-
-def _complete_rows(rows: FileRows, names: Sequence[str] | None = None) -> Iterator[Row]:
-    left_out = 0
-    for row in rows:
-        row = row if names is None else without_mark(row, names)
-        missing = row.missing(rows.args.text_column, rows.args.label_column)
-        if not missing:
-            yield row
-        elif rows.args.drop_empty:
-            left_out += 1
-        else:
-            raise InputError(incomplete_rows(rows.head.origin, [missing], DROP_EMPTY))
-    if left_out:
-        logger.warning("%s: %s, left out: %d", rows.head.origin, INCOMPLETE, left_out)
+def _encoded(rows: FileRows, names: Sequence[str], positions: bool) -> Iterator[dict]:
+    yield from encode_rows(rows.head.origin, rows.complete(names), names, positions)

@@ -6,34 +6,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from hf_vat.errors import InputError
 
 from .arguments import DataArguments
-from .files import Source
+from .files import RawSplit
 from .formats import listed
-from .labels import (
-    DROP_EMPTY,
-    INCOMPLETE,
-    MISSING,
-    OneKind,
-    Row,
-    as_label,
-    as_text,
-    class_id,
-    encode_row,
-    incomplete_rows,
-    label_ids,
-    without_mark,
-)
+from .labels import MISSING, Row, as_label, as_text, class_id, complete_rows, encode_rows, label_ids
 
 logger = logging.getLogger(__name__)
 
 
 def texts_with_ids(
-    source: Source, cells: Iterable[tuple], args: DataArguments, names: Sequence[str], labelled: bool
+    source: RawSplit,
+    cells: Iterable[tuple],
+    args: DataArguments,
+    text_column: str,
+    names: Sequence[str],
+    labelled: bool,
 ) -> Iterator[tuple[str | list[str], int | None]]:
     """Texts, or lists of words, with the class ids of a model.
 
     Args:
         cells: text and label of each row, as they are found.
-        args: the columns by name, and whether rows are left out.
+        args: the label column, and whether rows are left out.
+        text_column: the column that the texts are from.
         names: the class names of the model.
         labelled: whether each row needs a text and a label. If not, a missing text is empty, and the id of a label that is
             missing or unknown None; the first that is unknown is told in the log.
@@ -41,27 +34,16 @@ def texts_with_ids(
     Raises:
         InputError: while iterating, if a text cannot be used, or a label that is needed.
     """
-    reader = _TextReader(source.origin, args.text_column)
-    rows = ((number, reader.read(number, cell), label) for number, (cell, label) in enumerate(cells, 1))
-    return (_labelled if labelled else _unlabelled)(source, rows, args, names)
+    reader = _TextReader(source.origin, text_column)
+    read = ((number, reader.read(number, cell), label) for number, (cell, label) in enumerate(cells, 1))
+    if not labelled:
+        return _unlabelled(source, read, args, names)
+    rows = (Row(number, text, as_label(source, number, label)) for number, text, label in read)
+    complete = complete_rows(source.origin, rows, names, text_column, args)
+    return ((row["text"], row["label"]) for row in encode_rows(source.origin, complete, names, positions=True))
 
 
-def _labelled(source: Source, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
-    kind, ids, left_out = OneKind(source.origin, names), label_ids(names, positions=True), 0
-    for number, text, label in rows:
-        row = without_mark(Row(number, text, as_label(source, number, label)), names)
-        missing = row.missing(args.text_column, args.label_column)
-        if not missing:
-            yield text, encode_row(source.origin, kind.checked(row), names, ids)["label"]
-        elif args.drop_empty:
-            left_out += 1
-        else:
-            raise InputError(incomplete_rows(source.origin, [missing], DROP_EMPTY))
-    if left_out:
-        logger.warning("%s: %s, left out: %d", source.origin, INCOMPLETE, left_out)
-
-
-def _unlabelled(source: Source, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
+def _unlabelled(source: RawSplit, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
     ids, left_out, told = label_ids(names, positions=True), 0, False
     for number, text, label in rows:
         if text is None and args.drop_empty:
@@ -80,7 +62,7 @@ def _unlabelled(source: Source, rows: Iterable[tuple], args: DataArguments, name
         logger.warning("%s: rows without a text, left out: %d", source.origin, left_out)
 
 
-def _label_or_none(source: Source, number: int, value: object, ids: dict[str, int]) -> tuple[int | None, bool]:
+def _label_or_none(source: RawSplit, number: int, value: object, ids: dict[str, int]) -> tuple[int | None, bool]:
     """The class id if there is one, and whether the label is one that the model knows, or missing."""
     try:
         label = as_label(source, number, value)
@@ -96,7 +78,8 @@ class _TextReader:
     """Texts as [`as_text`] gives them, or where each is a list of words, these."""
 
     def __init__(self, origin: str, text_column: str):
-        self.origin, self.text_column, self._split = origin, text_column, None
+        self.origin, self.text_column = origin, text_column
+        self._split: bool | None = None
 
     def read(self, number: int, cell: object) -> str | list[str] | None:
         """
@@ -112,11 +95,12 @@ class _TextReader:
                 f"{'lists of words' if self._split else 'texts'}. Write all rows in the same way."
             )
         self._split = split
-        if not split:
+        if not isinstance(cell, list):
             return as_text(self.origin, number, cell, self.text_column)
         words = [as_text(self.origin, number, word, self.text_column) for word in cell]
-        if None in words:
+        visible = [word for word in words if word is not None]
+        if len(visible) < len(words):
             raise InputError(
                 f"{self.origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
             )
-        return words or None
+        return visible or None

@@ -38,7 +38,7 @@ _STEM = f"{_FIRST}(?:(?!{_NOT}){_LATER}|{_IN_NUMBER})*"
 _WITH_DIGIT = rf"(?<!{_LATER})[\p{{L}}\p{{M}}_\u200c\u200d&&[^\p{{Han}}]]*\p{{Nd}}(?:{_LATER}|{_IN_NUMBER})*"
 
 # For each preset the tokens, and what is done to the text before they are cut.
-_PRESETS = {
+_PRESETS: dict[str, tuple[list[str], list[normalizers.Normalizer]]] = {
     "plain": ([_HAN, _WORD, _SYMBOL], []),
     "vat": ([_HAN, _TAG, _WORD, _SYMBOL], [normalizers.Lowercase()]),
     "vmask": ([_HAN, _BARE_WORD, r"[(),!?'`]"], [normalizers.Lowercase()]),
@@ -107,7 +107,7 @@ def train_word_tokenizer(
             f"No word occurs at least {min_count} times in the texts ({len(counts)} different words in all); give more "
             "texts or a smaller min_count."
         )
-    extra = [word for word in check_texts(extra_words) if _split(backend, word) == [word]]
+    extra = [word for word in check_texts(extra_words) if isinstance(word, str) and _split(backend, word) == [word]]
     vocabulary = list(dict.fromkeys([*_SPECIAL.values(), *frequent[:max_size], *extra]))
     backend.model = WordLevel({word: index for index, word in enumerate(vocabulary)}, unk_token=_SPECIAL["unk_token"])
     tokenizer = PreTrainedTokenizerFast(

@@ -129,8 +129,11 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
         InputError: if a file cannot be read, a line is not of that form, or no tweet is left.
     """
     path = Path(path).expanduser()
-    labels = None if messages_path is None else _read_messages(Path(messages_path).expanduser())
-    tweets, unavailable = {}, set()
+    labels = None
+    if messages_path is not None:
+        labels = {ids: polarity for ids, polarity, _ in _messages(Path(messages_path).expanduser())}
+    tweets: dict[tuple[str, ...], list[tuple[int, int, int]]] = {}
+    unavailable = set()
     for number, line in _lines(path):
         fields = line.split("\t")
         if len(fields) != 6 or not (fields[2].isdecimal() and fields[3].isdecimal()) or int(fields[2]) > int(fields[3]):
@@ -228,11 +231,7 @@ def _read_tree(line: str) -> tuple[list[str], list[int], int] | None:
     return (tokens, token_labels, int(line.strip()[1])) if complete and tokens else None
 
 
-def _read_messages(path: Path) -> dict[tuple[str, str], int]:
-    return {ids: polarity for ids, polarity, _ in _messages(path)}
-
-
-def _messages(path: Path) -> Iterator[tuple[tuple[str, str], int, str]]:
+def _messages(path: Path) -> Iterator[tuple[tuple[str, ...], int, str]]:
     """Ids, polarity and text of each tweet in a file of subtask B."""
     for number, line in _lines(path):
         fields = line.split("\t")
