@@ -1,8 +1,9 @@
 """Where texts and labels come from, as command lines say it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from hf_vat.arguments import argument
 from hf_vat.errors import InputError
 
 LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx)"
@@ -13,88 +14,66 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 class DataArguments:
     """Where the texts and labels come from: `dataset_name`, `paper_dataset`, or files. For `HfArgumentParser`."""
 
-    dataset_name: str | None = field(
-        default=None,
-        metadata={"help": "Data set on the Hub, or a local folder with files such as train.csv, dev.csv, test.csv."},
+    dataset_name: str | None = argument(
+        None, "Data set on the Hub, or a local folder with files such as train.csv, dev.csv, test.csv."
     )
-    dataset_config_name: str | None = field(
-        default=None, metadata={"help": "Configuration of the data set on the Hub, e.g. 'sst2' of 'nyu-mll/glue'."}
+    dataset_config_name: str | None = argument(
+        None, "Configuration of the data set on the Hub, e.g. 'sst2' of 'nyu-mll/glue'."
     )
-    dataset_revision: str | None = field(
-        default=None,
-        metadata={"help": "Branch, tag or commit of the data set on the Hub; pin it for exact repetition."},
+    dataset_revision: str | None = argument(
+        None, "Branch, tag or commit of the data set on the Hub; pin it for exact repetition."
     )
-    paper_dataset: str | None = field(
-        default=None,
-        metadata={
-            "help": "Data set of the papers, with their splits and classes: imdb, sst1, sst2, yelp, ag_news, trec, subj, "
-            "twitter, 20news_1 or 20news_2."
-        },
+    paper_dataset: str | None = argument(
+        None,
+        "Data set of the papers, with their splits and classes: imdb, sst1, sst2, yelp, ag_news, trec, subj, "
+        "twitter, 20news_1 or 20news_2.",
     )
-    data_dir: str | None = field(
-        default=None,
-        metadata={
-            "help": "Folder with the train, validation and test file of --paper_dataset, or with a folder of its name that has "
-            "them, in place of the Hub."
-        },
+    data_dir: str | None = argument(
+        None,
+        "Folder with the train, validation and test file of --paper_dataset, or with a folder of its name that has "
+        "them, in place of the Hub.",
     )
-    train_file: str | None = field(
-        default=None,
-        metadata={
-            "help": "Training data: .csv, .tsv, .json or .jsonl (JSON lines), all of them also compressed (.csv.gz), .parquet "
-            "or .xlsx."
-        },
+    train_file: str | None = argument(
+        None,
+        "Training data: .csv, .tsv, .json or .jsonl (JSON lines), all of them also compressed (.csv.gz), .parquet "
+        "or .xlsx.",
     )
-    validation_file: str | None = field(
-        default=None, metadata={"help": "Validation data; if there is none, a share of the training data is held out."}
+    validation_file: str | None = argument(
+        None, "Validation data; if there is none, a share of the training data is held out."
     )
-    test_file: str | None = field(default=None, metadata={"help": "Test data."})
-    text_column: str | None = field(
-        default=None,
-        metadata={
-            "help": "Column with the texts. Default: 'text'; if there is no such column, the only one beside the label "
-            "that holds words."
-        },
+    test_file: str | None = argument(None, "Test data.")
+    text_column: str | None = argument(
+        None,
+        "Column with the texts. Default: 'text'; if there is no such column, the only one beside the label "
+        "that holds words.",
     )
-    label_column: str = field(default="label", metadata={"help": "Column with the class names or class ids."})
-    class_names: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Names of the classes in the order of their ids, for training data whose labels are the ids: "
-            "'negative positive' for 0 and 1."
-        },
+    label_column: str = argument("label", "Column with the class names or class ids.")
+    class_names: list[str] | None = argument(
+        None,
+        "Names of the classes in the order of their ids, for training data whose labels are the ids: "
+        "'negative positive' for 0 and 1.",
     )
-    encoding: str = field(default="utf-8", metadata={"help": "Encoding of CSV, TSV and JSON files, e.g. 'cp1252'."})
-    delimiter: str | None = field(
-        default=None,
-        metadata={
-            "help": "What separates the columns of CSV and TSV files, if it is not found by itself: comma, semicolon, tab, "
-            "pipe, or any character."
-        },
+    encoding: str = argument("utf-8", "Encoding of CSV, TSV and JSON files, e.g. 'cp1252'.")
+    delimiter: str | None = argument(
+        None,
+        "What separates the columns of CSV and TSV files, if it is not found by itself: comma, semicolon, tab, "
+        "pipe, or any character.",
     )
-    drop_empty: bool = field(
-        default=False,
-        metadata={"help": "Leave out rows without a text, or without a label where one is needed; an error otherwise."},
+    drop_empty: bool = argument(
+        False, "Leave out rows without a text, or without a label where one is needed; an error otherwise."
     )
-    validation_share: float = field(
-        default=0.1,
-        metadata={
-            "help": "Share of each class of the training data to hold out if there is no validation data; 0: none."
-        },
+    validation_share: float = argument(
+        0.1, "Share of each class of the training data to hold out if there is no validation data; 0: none."
     )
-    split_seed: int = field(default=42, metadata={"help": "Seed for the held-out rows and for the samples."})
-    max_train_samples: int | None = field(
-        default=None, metadata={"help": "Train on a random sample of at most this many rows."}
+    split_seed: int = argument(42, "Seed for the held-out rows and for the samples.")
+    max_train_samples: int | None = argument(None, "Train on a random sample of at most this many rows.")
+    max_eval_samples: int | None = argument(
+        None, "Use a random sample of at most this many rows of validation and of test data."
     )
-    max_eval_samples: int | None = field(
-        default=None, metadata={"help": "Use a random sample of at most this many rows of validation and of test data."}
-    )
-    streaming: bool = field(
-        default=False,
-        metadata={
-            "help": "Read the rows to train on, or to explain, while they are used, in constant memory; for files and "
-            "--paper_dataset. Validation and test data of a training run are read whole."
-        },
+    streaming: bool = argument(
+        False,
+        "Read the rows to train on, or to explain, while they are used, in constant memory; for files and "
+        "--paper_dataset. Validation and test data of a training run are read whole.",
     )
 
 
