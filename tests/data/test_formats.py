@@ -3,7 +3,6 @@
 import bz2
 import csv
 import gzip
-import json
 import lzma
 import re
 import sys
@@ -17,30 +16,9 @@ import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import BOTH, GOOD_BAD, json_lines, load, save, train_rows
 
-from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import InputError, MissingExtra
-
-GOOD_BAD = "text,label\ngood,positive\nbad,negative\n"
-BOTH = pytest.mark.parametrize("streaming", [False, True])
-
-
-def train_rows(path, streaming=False, **arguments) -> list[tuple[str, str]]:
-    """Texts and the names of their classes, as training gets them."""
-    args = DataArguments(train_file=str(path), streaming=streaming, **{"validation_share": 0} | arguments)
-    train = load_text_classification(args)["train"]
-    names = train.features["label"].names
-    return [(row["text"], names[row["label"]]) for row in train]
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
 
 
 @pytest.fixture
@@ -92,7 +70,7 @@ def test_f17_what_windows_does_not_have_is_left_to_latin_1(write):
 
 
 def test_f17_control_characters_in_a_file_that_was_decoded_before_are_told_once(write, caplog):
-    path = write("train.jsonl", json.dumps({"text": "don\x92t", "label": "x"}) + '\n{"text": "a\x92", "label": "y"}\n')
+    path = write("train.jsonl", json_lines({"text": "don\x92t", "label": "x"}) + '{"text": "a\x92", "label": "y"}\n')
     assert [text for text, _ in train_rows(path)] == ["don\x92t", "a\x92"]
     [message] = [record.message for record in caplog.records]
     assert "train.jsonl: texts hold control characters" in message and "cp1252" in message
@@ -161,7 +139,7 @@ def test_f18_what_is_no_delimiter_or_not_for_it_is_refused(write):
     with pytest.raises(InputError, match="--delimiter is for CSV and TSV files"):
         train_rows(write("train.jsonl", ""), delimiter=";")
     with pytest.raises(InputError, match="--delimiter is not for --paper_dataset"):
-        load_text_classification(DataArguments(paper_dataset="trec", delimiter=";"))
+        load(paper_dataset="trec", delimiter=";")
 
 
 def test_f18_a_text_with_semicolons_is_no_column(write):
@@ -184,33 +162,14 @@ def test_f18_two_possible_delimiters_are_asked_for(write):
 # Labels: one rule
 
 
-def as_csv(rows, path, delimiter=","):
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter)
-        writer.writerow(["text", "label"])
-        writer.writerows([["" if text is None else text, label] for text, label in rows])
-
-
-def as_json_lines(rows, path):
-    lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-
-
-def as_parquet(rows, path):
-    columns = {name: list(values) for name, values in zip(("text", "label"), zip(*rows, strict=True), strict=True)}
-    table = pa.table(columns)
+def as_parquet(path, rows):
+    save(path, rows)
     # what the types of Parquet change, such as 1 to 1.0, is another table
-    same = all(
-        repr(value) == repr(before)
-        for name in columns
-        for value, before in zip(table[name].to_pylist(), columns[name], strict=True)
-    )
-    if not same:
+    if repr([tuple(row.values()) for row in pq.read_table(path).to_pylist()]) != repr(rows):
         raise pa.ArrowInvalid("another table")
-    pq.write_table(table, path)
 
 
-def as_excel(rows, path):
+def as_excel(path, rows):
     cells = [cell for row in rows for cell in row]
     if not all(any(cell not in (None, "") and cell == cell for cell in row) for row in rows):
         raise ValueError("an empty row is none")
@@ -225,9 +184,9 @@ def as_excel(rows, path):
 
 
 WRITERS = {
-    "a.csv": as_csv,
-    "a.tsv": lambda rows, path: as_csv(rows, path, "\t"),
-    "a.jsonl": as_json_lines,
+    "a.csv": save,
+    "a.tsv": save,
+    "a.jsonl": save,
     "a.parquet": as_parquet,
     "a.xlsx": as_excel,
 }
@@ -247,7 +206,7 @@ def outcomes(rows, folder, drop_empty=False) -> list:
     found = {False: [], True: []}
     for name, write in WRITERS.items():
         try:
-            write(rows, folder / name)
+            write(folder / name, rows)
         except (pa.ArrowException, ValueError, TypeError, openpyxl.utils.exceptions.IllegalCharacterError):
             continue
         for streaming, results in found.items():
@@ -350,8 +309,7 @@ def test_f24_class_names_keep_their_order_and_may_look_like_numbers(write, tmp_p
         InputError, match=r"row 1 has the name '3.' as its label, but row 2 the number 1.*--class_names"
     ):
         train_rows(path)
-    args = DataArguments(train_file=str(path), validation_share=0, class_names=["1", "2", "3+"])
-    train = load_text_classification(args)["train"]
+    train = load(train_file=path, class_names=["1", "2", "3+"])["train"]
     assert (train["label"][:], train.features["label"].names) == ([2, 0, 1], ["1", "2", "3+"])
     unnamed = Features({"text": Value("string"), "label": ClassLabel(num_classes=2)})
     Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=unnamed).to_parquet(tmp_path / "train.parquet")
@@ -367,7 +325,7 @@ def test_f24_class_names_that_cannot_be_are_refused(write):
         with pytest.raises(InputError, match=r"--class_names is 'no'.*two or more different names"):
             train_rows(path, class_names=names)
     with pytest.raises(InputError, match="--class_names is not for --paper_dataset"):
-        load_text_classification(DataArguments(paper_dataset="trec", class_names=["no", "yes"]))
+        load(paper_dataset="trec", class_names=["no", "yes"])
 
 
 # Compression
@@ -386,12 +344,8 @@ COMPRESSIONS = {
     "zst": lambda content, path: path.write_bytes(pa.compress(content, "zstd", asbytes=True)),
     "zip": as_zip,
 }
-CONTENTS = {
-    "csv": "text,label\ngöod,x\nbad,y\n",
-    "tsv": "text\tlabel\ngöod\tx\nbad\ty\n",
-    "jsonl": '{"text": "göod", "label": "x"}\n{"text": "bad", "label": "y"}\n',
-    "json": '{"text": "göod", "label": "x"}\n{"text": "bad", "label": "y"}\n',
-}
+_CSV, _JSON = "text,label\ngöod,x\nbad,y\n", '{"text": "göod", "label": "x"}\n{"text": "bad", "label": "y"}\n'
+CONTENTS = {"csv": _CSV, "tsv": _CSV.replace(",", "\t"), "jsonl": _JSON, "json": _JSON}
 
 
 @BOTH
@@ -414,7 +368,7 @@ def test_f22_a_folder_of_compressed_files_and_an_archive_whose_name_says_nothing
     with zipfile.ZipFile(tmp_path / "backup.zip", "w") as archive:
         archive.writestr("one.csv", "")
         archive.writestr("two.csv", "")
-    splits = load_text_classification(DataArguments(dataset_name=str(tmp_path), validation_share=0))
+    splits = load(dataset_name=str(tmp_path))
     assert splits["train"]["text"][:] == splits["test"]["text"][:] == ["göod", "bad"]
     with pytest.raises(InputError, match=r"backup\.zip: the archive holds one\.csv, two\.csv, but it must be one file"):
         train_rows(tmp_path / "backup.zip")
