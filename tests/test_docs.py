@@ -25,12 +25,12 @@ import datasets
 import pytest
 import torch
 import transformers
+from accelerate.commands.launch import launch_command_parser
 from datasets import Dataset
 from datasets.packaged_modules.parquet.parquet import Parquet
 from huggingface_hub import constants
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import (
-    AutoTokenizer,
     BertConfig,
     BertModel,
     BertTokenizerFast,
@@ -48,14 +48,12 @@ from hf_vat.data import PAPER_DATASETS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 WRITTEN_BY_COMMANDS = {"planted.md", "schedules.md", "benchmarks.md", "heads", "results"}
-README = ROOT / "README.md"
 PAGES = [
-    README,
+    ROOT / "README.md",
     ROOT / "examples" / "space" / "README.md",
     *(path for path in sorted(DOCS.rglob("*.md")) if path.relative_to(DOCS).parts[0] not in WRITTEN_BY_COMMANDS),
 ]
 SLOW = {DOCS / "how-to" / "compare.md", DOCS / "how-to" / "onnx.md"}
-SCRIPTS = {"train_vat": "train", "explain": "explain", "words": "words", "compare_explainers": "evaluate"}
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CLASSES = {"negative": ["bad", "awful", "boring", "dull"], "positive": ["good", "great", "warm", "funny"]}
 NOUNS = ["film", "movie", "plot", "scene", "actor"]
@@ -203,15 +201,6 @@ def go_online(request, hub_names) -> Callable[[], None]:
     return start
 
 
-@pytest.fixture
-def given(hub_names, desk) -> dict:
-    """What the README takes for known: a user's texts, labels and data sets."""
-    rows = reviews(24)
-    tokenizer = AutoTokenizer.from_pretrained("google-bert/bert-base-uncased")
-    encoded = Dataset.from_dict({**tokenizer(rows["text"]), "label": rows["label"]})
-    return {"texts": rows["text"], "labels": rows["label"], "train": encoded, "dev": encoded}
-
-
 # Reading a page
 
 
@@ -220,13 +209,12 @@ class Reader:
 
     Args:
         go_online: called before the first block that names a repository of the reader's own.
-        given: names that the page takes for known.
         whole: train to the end.
     """
 
-    def __init__(self, monkeypatch, go_online: Callable[[], None], given: dict, whole: bool = False):
+    def __init__(self, monkeypatch, go_online: Callable[[], None], whole: bool = False):
         self.monkeypatch, self.go_online, self.whole = monkeypatch, go_online, whole
-        self.namespace = {"__name__": "__main__", **given}
+        self.namespace = {"__name__": "__main__"}
         self.place, self.output = "", ""
         if not whole:  # curves take a second to draw
             monkeypatch.setattr("hf_vat.hub.callback._draw_curves", lambda log, path: False)
@@ -273,11 +261,12 @@ class Reader:
             )
         elif program == "hf-vat":
             self._command(rest)
-        elif program == "python" and (script := re.fullmatch(r"examples/([\w/]+)\.py", rest[0])):
-            if script[1] in SCRIPTS:  # which the tests of the examples compare with the commands
-                self._command([SCRIPTS[script[1]], *rest[1:]])
-            else:
-                self._options(load_module(ROOT / rest[0]), rest[1:])
+        elif program == "python" and re.fullmatch(r"examples/[\w/]+\.py", rest[0]):
+            self._options(load_module(ROOT / rest[0]), rest[1:])
+        elif program == "accelerate":
+            place = rest.index("examples/train_vat.py")
+            launch_command_parser().parse_args(rest[1:])  # which ends the process at a wrong option
+            self._options(load_module(ROOT / rest[place]), rest[place + 1 :])
         elif program == "torchrun":
             self._torchrun(rest)
         else:
@@ -306,14 +295,8 @@ class Reader:
             assert done.returncode == 0, f"{self.place}: {done.stderr[-3000:]}"
             assert "world size 2" in done.stderr, self.place
             return
-        assert argv[0] == "--nproc_per_node", self.place
-        target, *rest = argv[2:]
-        if target == "-m":
-            assert rest[:2] == ["hf_vat.commands", "train"], self.place
-            rest = rest[2:]
-        else:
-            assert target == "examples/train_vat.py", self.place
-        self._options(import_module("hf_vat.commands.train"), rest)
+        assert [argv[0], *argv[2:5]] == ["--nproc_per_node", "-m", "hf_vat.commands", "train"], self.place
+        self._options(import_module("hf_vat.commands.train"), argv[5:])
 
     def _options(self, module, argv: list[str]) -> None:
         """Let a command read its options, and no more."""
@@ -325,7 +308,6 @@ class Reader:
             cli.parse_arguments(*args, **kwargs)
             raise Read
 
-        module = sys.modules.get(module.main.__module__, module)  # a script may have its main from the package
         with self.monkeypatch.context() as patched, contextlib.redirect_stderr(io.StringIO()) as err:
             patched.setattr(module, "parse_arguments", parse_and_stop)
             patched.setattr(sys, "argv", [module.__name__, *argv])
@@ -360,19 +342,19 @@ def name_of(page: Path) -> str:
     [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in PAGES if blocks(page)],
     ids=name_of,
 )
-def test_a_page_runs_as_printed(page, given, reader):
-    reader(given if page == README else {}).read(page)
+def test_a_page_runs_as_printed(page, reader):
+    reader().read(page)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if re.search(r"^(hf-vat train|torchrun)|train_vat", page.read_text(), re.M)],
+    [page for page in PAGES if re.search(r"^(hf-vat train|torchrun)", page.read_text(), re.M)],
     ids=name_of,
 )
-def test_a_page_runs_as_printed_to_the_end(page, given, reader):
-    reader(given if page == README else {}, whole=True).read(page)
+def test_a_page_runs_as_printed_to_the_end(page, reader):
+    reader(whole=True).read(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -384,7 +366,7 @@ def test_no_block_escapes(page):
     ]
     assert len(fences) == 2 * len(found)
     for before, block in zip([None, *found], found, strict=False):
-        assert block.language in {"python", "bash", "text", "csv"} or page == README, block
+        assert block.language in {"python", "bash", "text", "csv"}, block
         assert block.title != "Output" or before.language == "python", block
 
 
@@ -397,7 +379,9 @@ def test_no_block_escapes(page):
         ("```bash\nhf-vat explain --model distilbert/no-such --text a\n```\n", AssertionError),
         ("```bash\nhf-vat reproduce vat --tables 2\n```\n", AssertionError),
         ("```bash\nhf-vat explian --text a\n```\n", AssertionError),
-        ("```bash\ntorchrun --nproc_per_node 2 examples/train_vat.py --output_dirs a\n```\n", AssertionError),
+        ("```bash\ntorchrun --nproc_per_node 2 -m hf_vat.commands train --output_dirs a\n```\n", AssertionError),
+        ("```bash\naccelerate launch examples/train_vat.py --output_dirs a\n```\n", AssertionError),
+        ("```bash\npython examples/explain.py --texts a\n```\n", AssertionError),
         ("```bash\npython examples/quantize.py --models a\n```\n", AssertionError),
         ('```bash\npip install -c constraints.txt -e ".[explains]"\n```\n', AssertionError),
         ("```bash\nmake quickstarts\n```\n", AssertionError),
@@ -409,7 +393,7 @@ def test_what_does_not_run_is_found(text, wrong, desk, reader):
     page = desk / "page.md"
     page.write_text(text)
     with pytest.raises(wrong):
-        reader({}).read(page)
+        reader().read(page)
 
 
 API = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))

@@ -1,4 +1,4 @@
-"""The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `reproduce`; the example scripts call the same code."""
+"""The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `reproduce`."""
 
 import sys
 from difflib import get_close_matches

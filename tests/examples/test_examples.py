@@ -1,50 +1,35 @@
-"""The example scripts as a user runs them, on a tiny BERT and CSV files, with good and with bad input."""
+"""The examples as they are in the folder, on tiny models and a folder of CSV files."""
 
-import csv
 import importlib.util
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import datasets
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
+from transformers import AutoModelForSequenceClassification, BertConfig, BertModel, set_seed
 from transformers.utils import logging as transformers_logging
 
-from hf_vat import BertWithVMask
+from hf_vat import BertVMaskConfig, BertWithVMask
 from hf_vat.cli import run
-from hf_vat.explanations import load_explanations, mask_importance, word_importance
+from hf_vat.explanations import mask_importance
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
-GOOD_BAD = "text,label\na good film,positive\na bad film,negative\n"
-
-
-def launch(*command, **options) -> subprocess.CompletedProcess:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *map(str, command)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=240,
-        env=environment,
-        **options,
-    )
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+ADJECTIVES = {"good": 1, "great": 1, "superb": 1, "bad": 0, "awful": 0, "dull": 0}
 
 
 @pytest.fixture
-def script(monkeypatch, capsys):
-    """Run a script in this process; returns exit code, output and errors. A defect's exception comes out."""
+def example(monkeypatch, capsys, tmp_path):
+    """Run an example in this process: its output. A defect's exception comes out."""
     verbosity = transformers_logging.get_verbosity()
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
-    def run_script(name: str, *argv) -> tuple[int, str, str]:
+    def run_example(name: str, *argv) -> str:
         spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -52,494 +37,121 @@ def script(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             run(module.main)
         output = capsys.readouterr()
-        return ended.value.code, output.out, output.err
+        assert ended.value.code == 0, output.err
+        return output.out
 
-    with warnings.catch_warnings():
-        yield run_script
+    yield run_example
     transformers_logging.set_verbosity(verbosity)
     transformers_logging.enable_progress_bar()
 
 
-@pytest.fixture(scope="session")
-def workspace(tokenizer, tmp_path_factory) -> Path:
-    """A folder with a plain BERT encoder `encoder`, `train.csv` and `test.csv`."""
-    folder = tmp_path_factory.mktemp("workspace")
-    with torch.random.fork_rng():
-        set_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        encoder = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, **sizes))
-    encoder.save_pretrained(folder / "encoder")
-    tokenizer.save_pretrained(folder / "encoder")
-    for name, nouns in {"train": ["film", "movie", "plot", "scene"], "test": ["actor"]}.items():
-        rows = [f"the {word} {noun},{label}" for label, words in WORDS.items() for word in words for noun in nouns]
-        (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+@pytest.fixture
+def save(tokenizer, tmp_path):
+    """Save a model and its tokenizer: the folder."""
+
+    def save_model(model) -> Path:
+        for part in (model, tokenizer):
+            part.save_pretrained(tmp_path / "model")
+        return tmp_path / "model"
+
+    return save_model
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, nouns in {"train": ["film", "movie", "plot"], "validation": ["scene"], "test": ["actor"]}.items():
+        rows = [f"the {word} {noun},{label}" for word, label in ADJECTIVES.items() for noun in nouns]
+        (folder / f"{split}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
     return folder
 
 
 @pytest.fixture
-def training(workspace, tmp_path) -> list:
-    """Options of a short training run into `tmp_path / "run"`."""
+def training(save, data, tmp_path) -> list:
+    """Options of a short training run from a BERT encoder."""
+    with torch.random.fork_rng():
+        set_seed(0)
+        encoder = BertModel(BertConfig(vocab_size=64, max_position_embeddings=512, **SIZES))
     return [
-        *("--model_name_or_path", workspace / "encoder", "--max_length", 16, "--train_file", workspace / "train.csv"),
-        *("--test_file", workspace / "test.csv", "--output_dir", tmp_path / "run", "--num_train_epochs", 2),
-        *("--compress_epochs", 1, "--learn_epochs", 1, "--per_device_train_batch_size", 8, "--use_cpu"),
-        *("--disable_tqdm", "--logging_steps", 1),
+        *("--model_name_or_path", save(encoder), "--output_dir", tmp_path / "run", "--use_cpu", "--disable_tqdm"),
+        *("--num_train_epochs", 2, "--compress_epochs", 1, "--learn_epochs", 1, "--per_device_train_batch_size", 8),
     ]
 
 
-@pytest.fixture(scope="session")
-def trained(workspace) -> Path:
-    """A classifier that `train_vat.py` has trained, and what the script printed beside it."""
-    finished = launch(
-        *(EXAMPLES / "train_vat.py", "--model_name_or_path", workspace / "encoder", "--max_length", 16),
-        *("--train_file", workspace / "train.csv", "--test_file", workspace / "test.csv", "--use_cpu"),
-        *("--output_dir", workspace / "model", "--num_train_epochs", 2, "--compress_epochs", 1, "--learn_epochs", 1),
+def test_explain_shows_three_methods_for_each_text(example, make_model, save):
+    out = example("explain", "--model", save(make_model("base")), "--text", "a good film", "the plot is dull")
+    for method in ("occlusion", "integrated_gradients", "lime"):
+        assert out.count(f"\n{method} ") == 2
+    assert "\na good film\n" in out and "\nthe plot is dull\n" in out
+
+
+def test_compare_explainers_prints_intervals_and_paired_tests(example, make_model, save, tmp_path):
+    folder = tmp_path / "comparison"
+    out = example("compare_explainers", "--model", save(make_model("vat")), "--texts", 6, "--output_dir", folder)
+    report = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
+    assert report["n_scored"] == 6 and (folder / "report.html").is_file()
+    pairs = [pair for pair in report["pairs"] if pair["score"] == "prob_drop@5"]
+    assert len(pairs) == 6  # of three methods and random
+    for pair in pairs:
+        difference, low, high = (f"{100 * pair[name]:+.1f}" for name in ("difference", "low", "high"))
+        assert f"\n{pair['a']} - {pair['b']}: {difference} [{low}, {high}], p = {pair['p_value']:.3f}\n" in out
+
+
+def test_words_prints_and_draws_what_a_mask_keeps(example, save, data, tokenizer, tmp_path):
+    config = BertVMaskConfig(vocab_size=len(tokenizer), max_position_embeddings=32, num_labels=2, **SIZES)
+    with torch.random.fork_rng():
+        set_seed(0)
+        model = BertWithVMask(config).eval()
+    picture = tmp_path / "words.png"
+    out = example("words", "--model", save(model), "--dataset_name", data, "--min_count", 2, "--picture", picture)
+    texts = [line.split(",")[0] for line in (data / "train.csv").read_text().splitlines()[1:]]
+    best = mask_importance(model, tokenizer, texts, min_count=2).top(10)
+    told = [f"{row.importance:.3f}  {row.word}  ({row.count} times in {row.texts} texts)" for row in best]
+    assert out.splitlines()[:10] == told and len(best) == 10
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_train_vat_trains_in_phases_and_saves_a_classifier(example, training, data, tmp_path):
+    out = example("train_vat", *training, "--dataset_name", data)
+    assert (
+        re.search(r"^epoch 1 of 2 \| compress .*\nepoch 2 of 2 \| learn ", out, re.MULTILINE) and "test accuracy" in out
     )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    (workspace / "output.txt").write_text(finished.stdout + finished.stderr, encoding="utf-8")
-    return workspace / "model"
-
-
-def refused(result, *named: str) -> None:
-    """The script has ended with 2 and one line that names all of `named`."""
-    code, out, err = result
-    [message] = [line for line in err.splitlines() if "error: " in line]
-    assert code == 2 and "Traceback" not in out + err
-    assert err.rstrip().endswith(message)  # no further line after it
-    for name in named:
-        assert name in message
-
-
-# train_vat.py
-
-
-def test_train_vat_saves_a_classifier_and_prints_its_accuracy(trained, workspace):
-    output = (workspace / "output.txt").read_text(encoding="utf-8")
-    accuracy = json.loads((trained / "all_results.json").read_text())["test_accuracy"]
-    assert f"\ntest accuracy {100 * accuracy:.1f} % of 8 texts\n" in output and f"\nSaved in {trained}\n" in output
-    assert "world size 1 (cpu)" in output and "LOAD REPORT" not in output
-    model = AutoModelForSequenceClassification.from_pretrained(trained)
-    assert model.config.bottleneck == "gaussian" and model.config.label2id == {"negative": 0, "positive": 1}
-
-
-def test_f07_train_lora_saves_an_adapter_and_the_whole_model(training, script, tmp_path):
-    code, out, err = script(
-        "train_lora", *training, "--rank", 2, "--eval_strategy", "epoch", "--class_weights", "balanced"
-    )
-    assert code == 0, err
-    assert re.search(r"^[\d,]+ of [\d,]+ weights are trained$", out, re.MULTILINE) and "test accuracy" in out
-    assert (tmp_path / "run" / "adapter_model.safetensors").is_file()
-    code, out, err = script("explain", "--model", tmp_path / "run" / "merged", "--text", "a good film")
-    assert code == 0, err
-    assert "film" in out
-
-
-def test_c87_torchrun_gives_two_processes(training, tmp_path):
-    finished = launch(
-        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2, EXAMPLES / "train_vat.py", *training)
-    )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    assert "world size 2 (cpu" in finished.stderr
-    assert finished.stdout.count("Saved in") == 1
-    # 28 texts, in global batches of 16
-    assert json.loads((tmp_path / "run" / "trainer_state.json").read_text())["global_step"] == 4
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run")
+    assert model.config.bottleneck == "gaussian" and model.num_labels == 2
 
 
 @pytest.mark.slow
-def test_accelerate_launch(training, tmp_path):
-    finished = launch(
-        *("-m", "accelerate.commands.launch", "--num_processes", 1, "--num_machines", 1, "--cpu"),
-        *("--mixed_precision", "no", "--dynamo_backend", "no", EXAMPLES / "train_vat.py", *training),
+def test_accelerate_launch(training, data, tmp_path):
+    finished = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "accelerate.commands.launch",
+                "--num_processes",
+                "1",
+                "--num_machines",
+                "1",
+                "--cpu",
+            ),
+            *("--mixed_precision", "no", "--dynamo_backend", "no", str(EXAMPLES / "train_vat.py")),
+            *map(str, [*training, "--dataset_name", data]),
+        ],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert (tmp_path / "run" / "model.safetensors").is_file()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_ctrl_c_keeps_what_is_done_and_the_run_goes_on(training, script, tmp_path):
-    long = [*training, "--max_steps", 300, "--eval_strategy", "no", "--load_best_model_at_end", "no"]
-    long += ["--save_strategy", "no"]
-    command = [sys.executable, "-u", str(EXAMPLES / "train_vat.py"), *map(str, long)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            if line.startswith("epoch 1 of "):
-                process.send_signal(signal.SIGINT)
-                break
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Stopping after this step" in out and "a checkpoint is saved" in err and "Traceback" not in err
-    [checkpoint] = (tmp_path / "run").glob("checkpoint-*")
-    step = int(checkpoint.name.removeprefix("checkpoint-"))
-    assert 1 <= step < 300
-
-    code, _, _ = script("train_vat", *long, "--resume_from_checkpoint", "last")
-    log = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
-    steps = [record["step"] for record in log if "loss" in record]
-    assert code == 0 and steps[-1] == 300 and len(steps) == len(set(steps))
-
-
-# explain.py
-
-
-def test_explain_prints_words_and_writes_page_and_scores(trained, tmp_path):
-    finished = launch(
-        *(EXAMPLES / "explain.py", "--model", trained, "--text", "A good film!", "the <b> plot"),
-        *("--html", tmp_path / "new" / "page.html", "--json", tmp_path / "scores.json"),
+def test_f07_train_lora_saves_an_adapter_and_the_whole_model(example, training, data, tmp_path):
+    out = example(
+        *("train_lora", *training, "--train_file", data / "train.csv", "--test_file", data / "test.csv"),
+        *("--rank", 2, "--eval_strategy", "epoch", "--class_weights", "balanced"),
     )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    assert finished.stdout.count("highest: ") == 2 and "Page: " in finished.stdout
-    first, second = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
-    assert first["words"] == ["A", "good", "film", "!"] and sum(first["scores"]) == pytest.approx(1, abs=1e-5)
-    assert second["words"] == ["the", "<", "b", ">", "plot"]
-    page = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
-    assert "good" in page and "<b>" not in page and "&lt;" in page
-
-
-def test_explain_reads_the_test_split_of_a_file_with_its_labels(trained, workspace, script):
-    code, out, _ = script("explain", "--model", trained, "--test_file", workspace / "test.csv", "--show", 3)
-    assert code == 0 and out.count("highest: ") == 3
-    assert out.count("| right |") + out.count("| WRONG, gold is ") == 3
-
-
-def test_explain_needs_no_labels(trained, script, tmp_path):
-    file, scores = tmp_path / "reviews.csv", tmp_path / "scores.json"
-    file.write_text("review\nA good film!\nthe plot is dull\n")
-    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--json", scores)
-    fields = json.loads(scores.read_text())
-    assert code == 0 and [entry["gold"] for entry in fields] == [None, None]
-    assert fields[0]["text"] == "A good film!"
-
-
-def test_a_missing_extra_is_named_before_anything_runs(trained, workspace, script, tmp_path, monkeypatch):
-    options = ("--model", trained, "--test_file", workspace / "test.csv", "--output_dir", tmp_path / "new")
-    for module, method in (
-        ("matplotlib", "random"),
-        ("scipy.stats", "occlusion"),
-        ("captum.attr", "integrated_gradients"),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, module, None)
-            package = module.split(".")[0]
-            result = script("compare_explainers", *options, "--methods", "gradient", method)
-            refused(result, f"This needs {package}", "pip install 'hf-vat[")
-            assert not (tmp_path / "new").exists()
-
-
-def test_c73_texts_that_are_numbers_are_explained_as_written(trained, script, tmp_path):
-    file, scores = tmp_path / "numbers.csv", tmp_path / "scores.json"
-    file.write_text("text,label\n12,positive\n007,negative\n")
-    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--json", scores)
-    assert code == 0
-    assert [fields["words"] for fields in json.loads(scores.read_text())] == [["12"], ["007"]]
-
-
-def test_explain_saves_as_it_goes_and_goes_on(trained, workspace, script, tmp_path):
-    options = ("--model", trained, "--test_file", workspace / "test.csv", "--method", "lime", "--settings")
-    options += ("n_samples=20", "operator=mask", "--save_to", tmp_path / "lime.jsonl")
-    code, out, err = script("explain", *options)
-    assert code == 0 and "lime" in err  # a progress bar
-    explanations = load_explanations(tmp_path / "lime.jsonl")
-    assert explanations[0].settings == {"n_samples": 20, "operator": "mask", "seed": 0} and len(explanations) == 8
-    code, again, _ = script("explain", *options)
-    assert code == 0 and again == out
-    refused(script("explain", *options, "--seed", 1), "lime.jsonl", "another call")
-
-
-def test_predictions_are_written_as_tables(trained, script, tmp_path):
-    file = tmp_path / "reviews.csv"
-    file.write_text('text,label\n"the good, good film",positive\nthe plot,mixed\n\n,\n')
-    tables = ("--csv", tmp_path / "new" / "out.csv", "--parquet", tmp_path / "new" / "out.parquet")
-    code, out, _ = script("explain", "--model", trained, "--test_file", file, *tables, "--json", tmp_path / "out.json")
-    assert code == 0 and f"Table: {tables[1]}, {tables[3]}" in out
-    with open(tables[1], encoding="utf-8", newline="") as rows:
-        header, first, second, third = csv.reader(rows)
-    assert header[:5] == ["text", "prediction", "probability", "gold", "target"]
-    assert header[5:] == ["probability_negative", "probability_positive", "words"]
-    assert [first[0], second[0], third[0]] == ["the good, good film", "the plot", ""]
-    assert [first[3], second[3], third[3]] == ["positive", "", ""]
-    explained = json.loads((tmp_path / "out.json").read_text())[0]
-    assert [float(cell) for cell in first[5:7]] == explained["probabilities"]
-    assert first[1] == first[4] == ["negative", "positive"][explained["prediction"]]
-    assert float(first[2]) == max(explained["probabilities"])
-    best = max(range(len(explained["words"])), key=explained["scores"].__getitem__)
-    assert first[7].startswith(f"{explained['words'][best]} {explained['scores'][best]:.3g}; ")
-    assert first[7].count(";") == 4 and third[7] == ""
-    typed = pq.read_table(tables[3]).to_pylist()
-    assert [row["text"] for row in typed] == [first[0], second[0], third[0]]
-    assert typed[0]["words"] == explained["words"] and typed[0]["scores"] == explained["scores"]
-    assert typed[1]["gold"] is None and typed[0]["probability_positive"] == float(first[6])
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {"out.csv", "out.parquet"}  # none half written
-
-
-def test_tables_of_a_stream_are_whole_after_an_interruption(trained, script, tmp_path):
-    file, table, typed = tmp_path / "reviews.csv", tmp_path / "out.csv", tmp_path / "out.parquet"
-    file.write_text("text\n" + "".join(f"the good film {row}\n" for row in range(5)))
-    options = ("--model", trained, "--test_file", file, "--streaming", "--csv", table, "--parquet", typed)
-    refused(script("explain", *options), "--streaming", "--save_to")
-    options += ("--save_to", tmp_path / "out.jsonl")
-    code, _, _ = script("explain", *options, "--max_eval_samples", 2)
-    assert code == 0 and len(table.read_text().splitlines()) == 3
-    code, _, _ = script("explain", *options)
-    assert code == 0 and pq.read_table(typed)["text"].to_pylist() == [f"the good film {row}" for row in range(5)]
-    again = tmp_path / "again.csv"
-    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--csv", again)
-    rows, in_memory = ([line.split(",")[:2] for line in path.read_text().splitlines()] for path in (table, again))
-    assert code == 0 and rows == in_memory
-
-
-def test_f20_explain_and_words_need_no_labels(trained, masked, script, tmp_path):
-    file, scores = tmp_path / "reviews.csv", tmp_path / "scores.json"
-    file.write_text("text,label\nA good film!,\nthe plot is dull,mixed\n\n")
-    code, _, _ = script("explain", "--model", trained, "--test_file", file, "--json", scores)
-    assert code == 0 and [entry["gold"] for entry in json.loads(scores.read_text())] == [None, None]
-    code, out, _ = script("words", "--model", masked, "--test_file", file)
-    assert code == 0 and "plot" in out
-    refused(
-        script("compare_explainers", "--model", trained, "--test_file", file, "--methods", "attention"),
-        "row 1 (column 'label')",
-    )
-
-
-def test_f26_texts_that_are_split_are_explained_word_by_word(trained, masked, script, tmp_path):
-    file, scores = tmp_path / "reviews.jsonl", tmp_path / "scores.json"
-    rows = [{"text": ["good", "film!"], "label": "positive"}, {"text": ["the plot", "is"], "label": "negative"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ("--model", trained, "--test_file", file)
-    code, _, _ = script("explain", *options, "--json", scores, "--csv", tmp_path / "out.csv")
-    assert code == 0 and [entry["words"] for entry in json.loads(scores.read_text())] == [row["text"] for row in rows]
-    stream = ("--streaming", "--save_to", tmp_path / "out.jsonl")
-    for _ in range(2):  # the second goes on where the first ended
-        code, _, _ = script("explain", *options, *stream)
-        explained = load_explanations(tmp_path / "out.jsonl")
-        assert code == 0 and [one.words for one in explained] == [row["text"] for row in rows]
-    code, out, _ = script("words", "--model", masked, "--test_file", file)
-    assert code == 0 and "the plot" in out
-    code, _, _ = script("compare_explainers", *options, "--methods", "attention", "--ks", 1, "--seeds", 1)
-    assert code == 0
-
-
-# words.py
-
-
-@pytest.fixture(scope="session")
-def masked(workspace) -> Path:
-    """A classifier with a word mask, untrained."""
-    folder = workspace / "masked"
-    if not folder.exists():
-        with torch.random.fork_rng():
-            set_seed(0)
-            names = {"id2label": {0: "negative", 1: "positive"}, "label2id": {"negative": 0, "positive": 1}}
-            BertWithVMask.from_pretrained(workspace / "encoder", **names).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(workspace / "encoder").save_pretrained(folder)
-    return folder
-
-
-def test_words_writes_what_a_mask_keeps(masked, workspace, script, tmp_path):
-    folder = tmp_path / "words"
-    files = ("--train_file", workspace / "train.csv", "--test_file", workspace / "test.csv")
-    code, out, _ = script("words", "--model", masked, *files, "--split", "train", "--top", 3, "--output_dir", folder)
-    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(masked), AutoTokenizer.from_pretrained(masked)
-    texts = [line.split(",")[0] for line in (workspace / "train.csv").read_text().splitlines()[1:]]
-    best = mask_importance(model, tokenizer, texts).top(3)
-    assert code == 0
-    assert [line.split() for line in out.splitlines()[2:5]] == [
-        [row.word, f"{row.importance:.3f}", str(row.count), str(row.texts)] for row in best
-    ]
-    assert "Importance and frequency over 13 words: Pearson " in out  # "the", four nouns, eight adjectives
-    assert {path.name for path in folder.iterdir()} == {"words.csv", "words.png", "frequency.png", "cloud.png"}
-    assert (folder / "words.csv").read_text().splitlines()[0] == "word,importance,count,texts"
-
-
-def test_words_adds_up_the_scores_of_explanations(trained, workspace, script, tmp_path):
-    options = ("words", "--model", trained, "--test_file", workspace / "test.csv", "--method", "occlusion")
-    options += ("--settings", "operator=mask", "--aggregate", "sum", "--min_count", 2, "--output_dir", tmp_path / "sum")
-    code, out, _ = script(*options)
-    words = word_importance(load_explanations(tmp_path / "sum" / "occlusion.jsonl"), "sum", 2)
-    assert code == 0 and [row.word for row in words] == [line.split()[0] for line in out.splitlines()[2:4]]
-    assert {row.word for row in words} == {"the", "actor"} and "too few for a correlation" in out
-    assert script(*options)[:2] == (0, out)  # from the finished explanations
-    refused(script(*options, "--seed", "x"), "--seed")
-
-
-def test_words_says_what_cannot_be(trained, masked, workspace, script):
-    rows = ("--test_file", workspace / "test.csv")
-    refused(script("words", "--model", trained, *rows), "no token_mask")
-    refused(script("words", "--model", masked, *rows, "--aggregate", "sum"), "--aggregate")
-    refused(script("words", "--model", masked, *rows, "--min_count", 0), "--min_count is 0")
-    refused(script("words", "--model", masked, *rows, "--min_count", 99), "at least 99 times")
-    refused(script("words", "--model", masked, *rows, "--split", "train"), "no train split, only test")
-
-
-# compare_explainers.py
-
-
-def test_compare_explainers_prints_a_table_and_writes_the_report(trained, workspace, tmp_path):
-    folder = tmp_path / "new" / "comparison"
-    finished = launch(
-        *(EXAMPLES / "compare_explainers.py", "--model", trained, "--test_file", workspace / "test.csv"),
-        *("--methods", "attention", "lime", "--settings", "lime.n_samples=30", "--ks", 1, 3, "--seeds", 2),
-        *("--output_dir", folder),
-    )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    report = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    assert report["n_scored"] == 8 and report["random_seeds"] == [0, 1]
-    assert report["methods"]["lime"]["settings"]["n_samples"] == 30
-    assert f"accuracy {100 * report['accuracy']:.1f}" in finished.stdout
-    rows = {line.split("  ")[0]: line for line in finished.stdout.splitlines()}
-    for score in ("prob_drop@3", "aopc_comprehensiveness"):
-        for method in ("attention", "lime", "random"):
-            assert f"{100 * report['methods'][method]['scores'][score]['mean']:.1f} [" in rows[score]
-    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
-    assert {"report.html", "curves.png", "texts.csv", "explanations/lime.jsonl"} <= files
-
-
-def test_a_scorer_with_other_classes_is_refused(trained, script, make_model, tokenizer, workspace, tmp_path):
-    make_model("vat", num_labels=3).save_pretrained(tmp_path / "three")
-    tokenizer.save_pretrained(tmp_path / "three")
-    options = ("--model", trained, "--methods", "attention", "--scorer", tmp_path / "three")
-    options += ("--test_file", workspace / "test.csv")
-    refused(script("compare_explainers", *options), "different classes", "LABEL_2")
-
-
-# Bad input
-
-
-@pytest.mark.parametrize("name", ["train_vat", "explain", "compare_explainers"])
-def test_help(script, name):
-    code, out, err = script(name, "--help")
-    assert code == 0 and err == ""
-    assert "--test_file" in out and "--text_column" in out
-
-
-@pytest.mark.parametrize("name", ["train_vat", "explain", "compare_explainers"])
-def test_a_misspelt_option_is_named(script, name):
-    refused(
-        script(name, "--model", "m", *(("--methods", "lime") if "compare" in name else ()), "--tset_file", "t"),
-        "--tset_file",
-    )
-
-
-def test_bad_input_in_a_process_of_its_own(training, tmp_path):
-    finished = launch(EXAMPLES / "train_vat.py", *training, "--train_file", tmp_path / "trian.csv")
-    refused((finished.returncode, finished.stdout, finished.stderr), "trian.csv: no such file")
-    assert finished.stderr.strip().count("\n") == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "named"),
-    [
-        pytest.param("sentence,klass\na,b\n", (), ["no column", "sentence, klass", "_column"], id="c72-column"),
-        pytest.param(
-            GOOD_BAD, ("--text_column", "txt"), ["no column 'txt'", "text, label", "--text_column"], id="c72-option"
-        ),
-        pytest.param(GOOD_BAD + ",positive\n", (), ["row 3", "'text'", "--drop_empty"], id="c68-text"),
-        pytest.param(GOOD_BAD + "the plot,\n", (), ["row 3", "'label'", "--drop_empty"], id="c71-label"),
-        pytest.param("text,label\na,1\nb,0\nc,0.5\n", (), ["row 3", "0.5"], id="c71-fraction"),
-        pytest.param("text,label\na café,x\nb,y\n".encode("latin-1"), (), ["byte 16", "--encoding"], id="c74-latin-1"),
-        pytest.param("text,label\n", (), ["no rows"], id="c74-header-only"),
-        pytest.param("text,label\na,1\nb,0\n", (), ["row 1", "'positive'", "known are 0, 1"], id="c70-c69-test-label"),
-    ],
-)
-def test_training_data_that_cannot_be_used(training, script, tmp_path, content, options, named):
-    file = tmp_path / "train.csv"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused(script("train_vat", *training, "--train_file", file, *options), *named)
-    assert not (tmp_path / "run").exists()
-
-
-def test_c66_a_name_on_the_hub_offline_names_the_local_files(script, tmp_path):
-    refused(script("train_vat", "--dataset_name", "trec", "--output_dir", tmp_path / "run"), "'trec'", "--train_file")
-
-
-def test_c68_incomplete_rows_are_dropped_if_asked_and_counted(training, script, workspace, tmp_path, caplog):
-    file = tmp_path / "train.csv"
-    file.write_text((workspace / "train.csv").read_text() + "\n ,positive\nthe plot,\n")
-    code, _, _ = script("train_vat", *training, "--train_file", file, "--drop_empty")
-    assert code == 0 and "left out: 2" in caplog.text
-
-
-def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, training, script, tmp_path):
-    file = tmp_path / "test.csv"
-    file.write_text(GOOD_BAD + "a plot,mixed\n")
-    named = ("row 3", "'mixed'", "known are negative, positive")
-    refused(script("train_vat", *training, "--test_file", file), *named)
-    refused(script("compare_explainers", "--model", trained, "--methods", "attention", "--test_file", file), *named)
-
-
-def test_c30_settings_out_of_range_and_unknown_metrics(training, script, tmp_path):
-    refused(
-        script("train_vat", *training, "--metric_for_best_model", "aopc"), "'aopc'", "one of accuracy, macro_f1, loss"
-    )
-    refused(script("train_vat", *training, "--learning_rate", -1), "--learning_rate")
-    refused(script("train_vat", *training, "--pooling", "median"), "--pooling", "'attention'")
-    assert not (tmp_path / "run").exists()
-
-
-def test_f24_class_names_for_ids_and_inherited_options_without_use(training, script, tmp_path):
-    file, run = tmp_path / "train.csv", tmp_path / "run"
-    file.write_text("text,label\n" + "a good film,1\na bad film,0\n" * 8)
-    files = ("--train_file", file, "--test_file", file)
-    named = ("--class_names", "negative", "positive")
-    refused(
-        script("train_vat", *training, *files, "--label_names", "negative", "positive"),
-        "--label_names",
-        "--class_names",
-    )
-    refused(script("train_vat", *training, *files, "--do_predict"), "--do_predict", "hf-vat explain --csv")
-    refused(
-        script("explain", "--model", tmp_path, *files[2:], *named),
-        "--class_names is negative positive, which is for hf-vat train",
-    )
-    assert not run.exists()
-    code, _, _ = script("train_vat", *training, *files, *named)
-    assert code == 0 and json.loads((run / "config.json").read_text())["label2id"] == {"negative": 0, "positive": 1}
-    code, _, _ = script("train_vat", *training, *files, *named, "--resume_from_checkpoint", "last")
-    assert code == 0
-
-
-def test_an_output_folder_with_another_run_is_refused(training, trained, script):
-    before = {path: path.stat().st_mtime_ns for path in trained.rglob("*")}
-    refused(script("train_vat", *training, "--output_dir", trained, "--seed", 9), "holds another run", "seed was 42")
-    assert {path: path.stat().st_mtime_ns for path in trained.rglob("*")} == before
-
-
-def test_c15_a_diverged_loss_ends_with_1(training, script):
-    code, out, err = script("train_vat", *training, "--learning_rate", 1e20, "--start", "joint", "--start_epochs", 2)
-    assert code == 1 and "Traceback" not in out + err
-    assert "not finite at step" in err and "phase 'joint'" in err and "cross_entropy" in err
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "named"),
-    [
-        ("explain", ("--text", "a", "--method", "guess"), ["'guess'", "'attention', 'mask'"]),
-        ("explain", ("--text", "a", "--batch_size", 0), ["batch_size is 0"]),
-        ("explain", ("--text", "a", "--test_file", "b.csv"), ["--text", "--test_file", "--dataset_name"]),
-        ("explain", ("--text", "a", "--html", "."), ["--html . is a folder"]),
-        ("explain", ("--text", "a", "--json", "/dev/null/a.json"), ["--json", "cannot be made"]),
-        ("explain", (), ["--dataset_name", "--test_file", "--text"]),
-        ("compare_explainers", ("--ks", 0), ["ks", "[0]"]),
-        ("compare_explainers", ("--ks", "1,3"), ["--ks", "1,3"]),
-        ("compare_explainers", ("--seeds", 0), ["--seeds is 0"]),
-        ("compare_explainers", ("--batch_size", 0), ["batch_size is 0"]),
-        ("compare_explainers", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
-        ("compare_explainers", ("--output_dir", "/dev/null/a"), ["--output_dir", "cannot be made"]),
-        ("compare_explainers", ("--methods", "lime", "lime"), ["named twice"]),
-        ("compare_explainers", ("--settings", "lime.n_samples=3"), ["'lime.n_samples=3'", "METHOD.NAME=VALUE"]),
-        ("compare_explainers", ("--settings", "attention.n=3"), ["'attention' has no setting 'n'"]),
-        (
-            "explain",
-            ("--text", "a", "--method", "lime", "--settings", "n_samples=x"),
-            ["n_samples is 'x'", "whole number"],
-        ),
-    ],
-)
-def test_settings_of_the_other_scripts(trained, workspace, script, name, options, named):
-    data = ("--model", trained)
-    if name != "explain":
-        data += ("--test_file", workspace / "test.csv", "--methods", "attention")
-    refused(script(name, *data, *options), *named)
-
-
-def test_an_encoder_without_classifier_is_not_explained(workspace, script):
-    refused(script("explain", "--model", workspace / "encoder", "--text", "a film"), "no trained classifier")
+    assert re.search(r"^[\d,]+ of [\d,]+ weights are trained$", out, re.MULTILINE) and "test accuracy" in out
+    assert (tmp_path / "run" / "adapter_model.safetensors").is_file()
+    assert "film" in example("explain", "--model", tmp_path / "run" / "merged", "--text", "a good film")
