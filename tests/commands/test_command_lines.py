@@ -490,7 +490,7 @@ def test_c15_a_diverged_loss_ends_with_1(training, command):
         ("explain", (), ["--dataset_name", "--test_file", "--text"]),
         ("evaluate", ("--ks", 0), ["ks", "[0]"]),
         ("evaluate", ("--ks", "1,3"), ["--ks", "1,3"]),
-        ("evaluate", ("--seeds", 0), ["random_seeds is 0"]),
+        ("evaluate", ("--seeds", 0), ["--seeds is 0"]),
         ("evaluate", ("--batch_size", 0), ["batch_size is 0"]),
         ("evaluate", ("--scorer", "nowhere"), ["nowhere cannot be loaded"]),
         ("evaluate", ("--output_dir", "/dev/null/a"), ["--output_dir", "cannot be made"]),
