@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_vat.cli import parse_arguments, run
 from hf_vat.explanations import mask_importance
-from hf_vat.faithfulness.statistics import frequency_correlation
+from hf_vat.faithfulness import frequency_correlation
 from hf_vat.report import word_bars
 
 
