@@ -14,7 +14,7 @@ from transformers.utils.generic import can_return_tuple
 from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
-from .phases import PHASES
+from .phases import PHASE_OF_ALL, PHASES
 from .word_mask import MASKS, InformationBottleneckMask
 from .words import position_offset
 
@@ -147,7 +147,7 @@ class VATClassifier:
         self._position_offset = position_offset(self.base_model)
         if config.freeze_embeddings:
             self._freeze_embeddings()
-        self.phase = self._phase_of_all()
+        self.phase = PHASE_OF_ALL[self.bottleneck is not None]
         self._closed: set[str] = set()  # parameters that the phase keeps from training
         self.label_smoothing = 0.0
         self.class_weights: torch.Tensor | None = None  # [C], how much a text of each class counts
@@ -282,12 +282,8 @@ class VATClassifier:
     def leave_phases(self) -> None:
         """Be as a model that was just loaded: nothing closed, in no phase's mode, in eval mode."""
         self.open_phases()
-        self.phase = self._phase_of_all()
+        self.phase = PHASE_OF_ALL[self.bottleneck is not None]
         self.eval()
-
-    def _phase_of_all(self) -> str:
-        """The phase that trains everything there is."""
-        return "finetune" if self.bottleneck is None else "joint"
 
     @property
     def _encoder_is_fixed(self) -> bool:

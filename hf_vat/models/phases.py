@@ -57,4 +57,7 @@ PHASES = {
     ),
 }
 
-__all__ = ["PHASES"]
+ROUND = ("compress", "learn")  # what takes turns
+PHASE_OF_ALL = {False: "finetune", True: "joint"}  # what trains everything there is, without and with a bottleneck
+
+__all__ = ["PHASES", "PHASE_OF_ALL", "ROUND"]

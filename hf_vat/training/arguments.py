@@ -7,6 +7,7 @@ from typing import Any
 from transformers import TrainingArguments
 
 from hf_vat.errors import InputError
+from hf_vat.models.phases import PHASES
 
 
 def _setting(default: Any, help: str, **metadata) -> Any:
@@ -72,7 +73,9 @@ class VATTrainingArguments(TrainingArguments):
 
     num_train_epochs: float = _setting(6.0, "Epochs of all phases together.")
     start: str = _setting(
-        "finetune", "First phase: the learner alone, or learner and compressor together.", choices=["finetune", "joint"]
+        "finetune",
+        "First phase: the learner alone, or learner and compressor together.",
+        choices=[name for name, phase in PHASES.items() if phase.starts],
     )
     start_epochs: int = _setting(0, "Epochs of the first phase.")
     compress_epochs: int = _setting(2, "Epochs of a compressor phase.")

@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedConfig, TrainingArguments, get_scheduler
 
 from hf_vat.errors import InputError
+from hf_vat.models.phases import PHASE_OF_ALL, ROUND
 from hf_vat.models.setting import declared_settings, unmet_need
 
 from .arguments import VATTrainingArguments
@@ -66,13 +67,12 @@ class PhaseSchedule:
     def _locate(self, epoch: int) -> tuple[str, int]:
         """The phase of an epoch, and the number of epochs of that phase before it."""
         if not self.alternates:
-            return "finetune", epoch
+            return PHASE_OF_ALL[False], epoch
         if epoch < self.start_epochs:
             return self.start, epoch
         place = (epoch - self.start_epochs) % (self.compress_epochs + self.learn_epochs)
-        if place < self.compress_epochs:
-            return "compress", place
-        return "learn", place - self.compress_epochs
+        first, second = ROUND
+        return (first, place) if place < self.compress_epochs else (second, place - self.compress_epochs)
 
 
 def phase_factor(

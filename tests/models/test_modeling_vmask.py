@@ -1,7 +1,6 @@
 """BertWithVMask and EncoderWithVMask: the mask in its place, loss, phases, frozen embeddings, saving, explanations."""
 
 import copy
-import json
 import math
 import os
 import subprocess
@@ -72,7 +71,10 @@ def test_an_open_mask_changes_nothing_and_a_closed_one_hides_the_words(tiny, nam
 @pytest.mark.parametrize("name", ["distilbert", "deberta_v2", "electra", "modernbert", "xlnet", "gpt2"])
 def test_every_encoder_takes_a_mask(tiny, name, mask):
     batch = tiny.batch("roberta")
-    settings = {"encoder": tiny.encoders[name](), "pooling": "max", "initializer_range": 0.2}
+    encoder = tiny.encoders[name]()
+    if name == "deberta_v2":  # with absolute positions, which it adds before its layer norm
+        encoder.position_biased_input = True
+    settings = {"encoder": encoder, "pooling": "max", "initializer_range": 0.2}
     torch.manual_seed(0)
     model = EncoderWithVMask(EncoderVMaskConfig(mask_type=mask, **settings))
     assert not any("word_embedding" in key or "wte" in key for key, _ in model.named_parameters())
@@ -125,7 +127,7 @@ def test_embedding_output_masks_the_sum_after_its_layer_norm(tiny, tmp_path):
     torch.testing.assert_close(out.hidden_states[0][~content], plain[~content])
     given = {"inputs_embeds": model.get_input_embeddings()(batch["input_ids"]), **batch, "input_ids": None}
     torch.testing.assert_close(model(**given).logits, out.logits)
-    types = model(**batch, token_type_ids=torch.ones_like(batch["input_ids"]))
+    types = model(**batch | {"token_type_ids": torch.ones_like(batch["input_ids"])})
     assert (types.logits - out.logits).abs().max() > 1e-3
     model.save_pretrained(tmp_path)
     loaded, info = BertWithVMask.from_pretrained(tmp_path, output_loading_info=True)
@@ -213,20 +215,6 @@ def test_f66_dropout_of_a_head_of_one_layer_is_on_the_text_vector(tiny):
     ones = torch.ones(200, 18)
     sums = model.learner_head(ones)[:, 0] / 4  # of those that are left, each four times as large
     assert torch.equal(sums, sums.round()) and 0.2 < sums.mean() / 18 < 0.3
-
-
-def test_f66_folders_of_before_load_as_they_were(tiny, tmp_path):
-    model = tiny.model("cnn", "vmask").eval()
-    model.save_pretrained(tmp_path)
-    saved = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    for settings, name in ((saved, "head_layers"), (saved["encoder"], "embedding_dropout")):
-        settings.pop(name, None)  # as an earlier version, which had none, wrote them
-    (tmp_path / "config.json").write_text(json.dumps(saved), encoding="utf-8")
-    loaded, info = AutoModelForSequenceClassification.from_pretrained(tmp_path, output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"]
-    assert loaded.config.head_layers == 2 and loaded.learner_head.dense is not None
-    assert loaded.config.encoder.embedding_dropout is None and loaded.encoder.dropout.p == 0.0
-    assert torch.equal(loaded.eval()(**tiny.batch("cnn")).logits, model(**tiny.batch("cnn")).logits)
 
 
 @pytest.mark.parametrize("name", ["bert", "lstm"])
@@ -333,6 +321,20 @@ def test_two_stages_keep_encoder_and_heads_of_the_first(tiny, name, base, tmp_pa
     model.save_pretrained(tmp_path / "masked")
     again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked")
     assert type(again) is masked and again.config.architectures == [masked.__name__]
+
+
+@pytest.mark.parametrize("name", ["bert", "cnn"])
+def test_a_mask_is_a_setting_of_every_class_and_travels_between_them(tiny, name, tmp_path):
+    base = {"mask_type": "l2x", "pooling": "max", "bottleneck": "none", "freeze_embeddings": True}
+    one, same = tiny.model(name, **base).eval(), tiny.model(name, "l2x", pooling="max").eval()
+    expected = one(**tiny.batch(name)).logits
+    assert torch.equal(same(**tiny.batch(name)).logits, expected)
+    for number, (model, other) in enumerate([(one, type(same)), (same, type(one))]):
+        model.save_pretrained(tmp_path / str(number))
+        loaded, info = other.from_pretrained(tmp_path / str(number), output_loading_info=True)
+        assert not info["missing_keys"] and not info["unexpected_keys"]
+        assert loaded.config.mask_type == "l2x" and loaded.config.model_type == other.config_class.model_type
+        assert torch.equal(loaded.eval()(**tiny.batch(name)).logits, expected)
 
 
 @pytest.mark.parametrize("name", ["bert", "cnn"])

@@ -26,6 +26,11 @@ def test_a_folder_of_an_earlier_version_loads_with_the_same_logits(name, tmp_pat
     assert [type(model).__name__] == stored["architectures"]
     assert not any(info.values())
     assert model.state_dict().keys() == load_file(SAVED / name / "model.safetensors").keys()
+    for head in (model.learner_head, model.compressor_head):  # what came later is as it was before
+        assert model.config.head_layers == 2 and (head is None or head.dense is not None)
+    encoder = getattr(model.config, "encoder", None)
+    if getattr(encoder, "model_type", None) == "word_encoder":
+        assert encoder.embedding_dropout is None and model.encoder.dropout.p == encoder.dropout
     batch = {key: EXPECTED[key] for key in ("input_ids", "attention_mask")}
     model.save_pretrained(tmp_path)
     for one in (model, AutoModelForSequenceClassification.from_pretrained(tmp_path)):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hf_vat.data import DataArguments
+from hf_vat.cli import parse_arguments
+from hf_vat.commands.train import ARGUMENTS, DEFAULTS
 from hf_vat.errors import InputError
 from hf_vat.models import BertVATConfig, BertVMaskConfig, EncoderVMaskConfig, WordEncoderConfig
 from hf_vat.models.phases import PHASES
 from hf_vat.models.setting import WithoutEffect, declared_settings
 from hf_vat.options import refuse_without_effect, settings_of
-from hf_vat.training import ModelArguments, VATTrainingArguments
 
 DOCS = Path(__file__).parents[2] / "docs"
 WITH_NEEDS = [
@@ -74,26 +74,28 @@ def test_f37_a_setting_without_effect_is_refused_by_the_configuration(config_cla
             assert getattr(config_class.from_pretrained(tmp_path), name) == value
 
 
-@pytest.mark.parametrize(("config_class", "name"), WITH_NEEDS)
+@pytest.mark.parametrize(
+    ("config_class", "name"), [one for one in WITH_NEEDS if declared_settings(one[0])[one[1]].option]
+)
 def test_f37_and_by_the_command_line(config_class, name):
     settings = declared_settings(config_class)
-    option = settings[name].option
-    if option is None:
-        return
+    option, default = settings[name].option, settings[name].default
     value, met, missed = cases(config_class, name)
 
-    def check(others):
-        model = ModelArguments(**{settings[other].option: v for other, v in others.items()}, **{option: value})
-        others = settings_of(model, DataArguments(), VATTrainingArguments("out"))
-        refuse_without_effect("train", [option], others)
+    def check(given, others):
+        options = {option: given} | {settings[other].option: chosen for other, chosen in others.items()}
+        argv = [word for key, chosen in options.items() for word in (f"--{key}", str(chosen))]
+        parsed = parse_arguments(ARGUMENTS, "", ["--output_dir", "out", "--train_file", "a.csv", *argv], **DEFAULTS)
+        refuse_without_effect("train", [option], settings_of(*parsed))
 
-    check(met)
-    for need, others in zip(settings[name].needs, missed, strict=True):
-        needed = settings[next(iter(need))].option
-        with pytest.raises(
-            InputError, match=f"^--{option} is {value}, which is for --{needed} .*leave it out, or change --"
-        ):
-            check(others)
+    for given in (value, default) if default is not None else (value,):  # what is asked for must have an effect
+        check(given, met)
+        for need, others in zip(settings[name].needs, missed, strict=True):
+            needed = settings[next(iter(need))].option
+            with pytest.raises(
+                InputError, match=f"^--{option} is {given}, which is for --{needed} .*leave it out, or change"
+            ):
+                check(given, others)
 
 
 def test_settings_of_a_subclass_have_its_defaults():
