@@ -154,6 +154,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         "embedding_size": [_WORDS, _without("vectors")],
         "mask_beta": [*map(_any_of, MODEL_OPTIONS["mask_beta"].needs), _without("mask_beta_start")],
         "freeze_embeddings": [_one_of("mask_type", "vmask", "l2x", "iba", "none")],
+        "warmup_steps": [_other_than("lr_scheduler_type", "constant")],
         "logging_steps": [_one_of("logging_strategy", "steps")],
         "eval_steps": [_one_of("eval_strategy", "steps")],
         "save_steps": [_one_of("save_strategy", "steps")],
@@ -218,6 +219,11 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
 def settings_of(*arguments) -> dict[str, object]:
     """All settings of a command by name, from its dataclasses."""
     return {name: value for of_one in arguments for name, value in vars(of_one).items()}
+
+
+def has_effect(command: str, option: str, settings: Mapping[str, object]) -> bool:
+    """Whether an option has an effect beside all settings of the command."""
+    return all(need.met(settings) for need in NEEDS[command].get(option, ()))
 
 
 def refuse_without_effect(command: str, given: Collection[str], settings: Mapping[str, object]) -> None:

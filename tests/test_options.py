@@ -45,7 +45,7 @@ ALWAYS = {
         "compressor_learning_rate",
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
-    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "warmup_steps", "head_layers"},
+    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "head_layers"},
     "explain": DATA
     | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
     | {"csv", "parquet", "target"},
@@ -87,6 +87,7 @@ CASES = {
         "embedding_size": ("--embedding_size 300", f"--embedding_size 300 {WORDS}"),
         "mask_beta": (f"--mask_beta 0.5 --mask_beta_start 0 --mask_beta_end 1 {MASK}", f"--mask_beta 0.5 {MASK}"),
         "freeze_embeddings": ("--freeze_embeddings", "--freeze_embeddings --mask_type none"),
+        "warmup_steps": ("--warmup_steps 5 --lr_scheduler_type constant", "--warmup_steps 5"),
         "logging_steps": ("--logging_steps 5 --logging_strategy epoch", "--logging_steps 5"),
         "eval_steps": ("--eval_steps 5", "--eval_steps 5 --eval_strategy steps --save_strategy steps --save_steps 5"),
         "save_steps": ("--save_steps 5", "--save_steps 5 --eval_strategy steps --save_strategy steps --eval_steps 5"),

@@ -3,8 +3,11 @@
 Chosen on validation data: docs/schedules.md, docs/heads.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+
+from hf_vat.options import has_effect
 
 
 @dataclass(frozen=True)
@@ -73,19 +76,14 @@ PRETRAINED = {
 PRETRAINED_RECIPE = Recipe("finetune", 0, 1, 2, 4, "separate", 0.1, "mean")
 
 
-_OF_COMPRESSOR = ("heads", "beta", "kl_reduction", "start", "start_epochs", "compress_epochs", "learn_epochs")
 _TOLD = (
     *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_reduction", "mask_site"),
     *("mask_beta", "mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "weight_decay"),
-    *("pooling", "bottleneck", *_OF_COMPRESSOR, "num_train_epochs", "learning_rate", "compressor_learning_rate"),
+    *("pooling", "bottleneck", "heads", "beta", "kl_reduction"),
+    *("start", "start_epochs", "compress_epochs", "learn_epochs"),
+    *("num_train_epochs", "learning_rate", "compressor_learning_rate"),
     *("lr_scheduler_type", "warmup_steps", "per_device_train_batch_size", "train_sampling_strategy"),
 )
-_WITHOUT_EFFECT = {  # what is not told of a run, and where
-    "bottleneck": ("none", _OF_COMPRESSOR),
-    "start_epochs": (0, ("start",)),
-    "lr_scheduler_type": ("constant", ("warmup_steps",)),
-    "weight_decay": (0, ("weight_decay",)),
-}
 
 
 def recipe_defaults(model_args, streaming: bool = False) -> dict:
@@ -112,8 +110,7 @@ def describe_recipe(settings: Mapping[str, object]) -> str:
     Args:
         settings: those of [`ModelArguments`] and [`VATTrainingArguments`] together, by name.
     """
-    told = {name: getattr(settings.get(name), "value", settings.get(name)) for name in _TOLD}
-    left_out = [
-        name for setting, (value, without) in _WITHOUT_EFFECT.items() if told[setting] == value for name in without
-    ]
-    return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None and name not in left_out)
+    known = defaultdict(lambda: None, settings)
+    told = {name: getattr(known[name], "value", known[name]) for name in _TOLD if has_effect("train", name, known)}
+    told["weight_decay"] = told["weight_decay"] or None
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)

@@ -5,8 +5,6 @@ import json
 import logging
 import math
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -301,52 +299,6 @@ def test_c75_config_names_the_pipeline_only_where_there_is_attention(make_model,
     saved = json.loads((tmp_path / "again" / "config.json").read_text())["custom_pipelines"]
     assert set(saved) == {TASK, "another-task"}
     assert saved[TASK]["impl"] == "explained_pipeline.ExplainedTextClassificationPipeline"
-
-
-def test_c75_c76_the_folder_alone_explains_in_a_process_without_hf_vat(make_pipeline, tmp_path):
-    explain = make_pipeline(id2label={0: "neg", 1: "pos"})
-    folder = tmp_path / "a model"
-    explain.model.save_pretrained(folder)
-    explain.tokenizer.save_pretrained(folder)
-    code = """
-import json, os, sys
-sys.modules["hf_vat"] = None  # makes "import hf_vat" fail
-from transformers import pipeline
-task, folder, texts = "text-classification-explained", sys.argv[1], json.loads(sys.argv[2])
-for settings in ({"task": task}, {}, {"task": "text-classification"}):
-    try:
-        pipeline(model=folder, trust_remote_code=False, **settings)
-        raise SystemExit("loaded without trust_remote_code")
-    except ValueError as error:
-        assert "trust_remote_code" in str(error), error
-named = pipeline(task, model=folder, trust_remote_code=True)
-results = [named(texts, batch_size=2)]
-named.save_pretrained(folder + " 2")
-named.model.save_pretrained(folder + " 3")
-named.tokenizer.save_pretrained(folder + " 3")
-for again in (folder, folder + " 2", folder + " 3"):
-    assert "explained_pipeline.py" in os.listdir(again)
-    found = pipeline(model=again, trust_remote_code=True)
-    assert found.task == task
-    results.append(found(texts))
-stock = pipeline("text-classification", model=folder + " 2", trust_remote_code=True)
-print(json.dumps([results, stock(texts)]))
-"""
-    finished = subprocess.run(
-        [sys.executable, "-c", code, str(folder), json.dumps(TEXTS)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-    )
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    runs, stock = json.loads(finished.stdout)
-    assert len(runs) == 4
-    for expected, *others, from_stock in zip(explain(TEXTS), *runs, stock, strict=True):
-        for result in others:
-            assert result["label"] == expected["label"] and words_of(result) == words_of(expected)
-            assert numbers(result) == pytest.approx(numbers(expected), abs=1e-6)
-        assert from_stock == {"label": expected["label"], "score": pytest.approx(expected["score"], abs=1e-6)}
 
 
 @pytest.mark.parametrize("save", ["model", "pipeline"])

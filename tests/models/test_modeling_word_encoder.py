@@ -1,7 +1,3 @@
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -414,42 +410,3 @@ def test_c01_initialising_spares_weights_marked_as_loaded():
         for module in model.modules():
             model._init_weights(module)
         assert all((tensor == 7).all() for tensor in model.state_dict().values())
-
-
-def test_c01_c75_folders_alone_work_in_a_process_without_hf_vat(tmp_path):
-    expected = {}
-    for kind in ("embedding", "affine", "deep_bilstm", "cnn"):
-        model = build(kind)
-        model.save_pretrained(tmp_path / kind)
-        expected[kind] = model(**batch_of(TEXTS)).last_hidden_state.sum((1, 2)).tolist()
-    assert (tmp_path / "cnn" / "modeling_word_encoder.py").exists()
-    assert (tmp_path / "cnn" / "configuration_word_encoder.py").exists()
-    batch = {name: tensor.tolist() for name, tensor in batch_of(TEXTS).items()}
-    code = """
-import json, sys
-sys.modules["hf_vat"] = None  # makes "import hf_vat" fail
-import torch
-from transformers import AutoModel
-batch = {name: torch.tensor(rows) for name, rows in json.loads(sys.argv[2]).items()}
-sums = {}
-for kind in json.loads(sys.argv[3]):
-    folder = sys.argv[1] + "/" + kind
-    try:
-        AutoModel.from_pretrained(folder, trust_remote_code=False)
-        raise SystemExit("loaded without trust_remote_code")
-    except ValueError as error:
-        assert "trust_remote_code" in str(error), error
-    model = AutoModel.from_pretrained(folder, trust_remote_code=True)
-    sums[kind] = model(**batch).last_hidden_state.sum((1, 2)).tolist()
-print(json.dumps(sums))
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), json.dumps(batch), json.dumps([*expected])],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert run.returncode == 0, run.stderr
-    printed = json.loads(run.stdout.splitlines()[-1])
-    for kind, sums in expected.items():
-        assert printed[kind] == pytest.approx(sums, abs=1e-5), kind
