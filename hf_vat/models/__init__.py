@@ -3,11 +3,12 @@
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 from transformers.pipelines import PIPELINE_REGISTRY
 
+from .classifier import VATClassifierOutput
 from .configuration_vat import BertVATConfig, EncoderVATConfig
 from .configuration_vmask import BertVMaskConfig, EncoderVMaskConfig
 from .configuration_word_encoder import WordEncoderConfig
 from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
-from .modeling_vat import BertForVATClassification, EncoderForVATClassification, VATClassifierOutput
+from .modeling_vat import BertForVATClassification, EncoderForVATClassification
 from .modeling_vmask import BertWithVMask, EncoderWithVMask
 from .modeling_word_encoder import WordEncoderModel
 

@@ -5,7 +5,7 @@ from inspect import signature
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BertModel, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
 
-from .classifier import VATClassifier, VATClassifierOutput
+from .classifier import VATClassifier
 from .configuration_vat import BertVATConfig, EncoderVATConfig
 from .configuration_word_encoder import WordEncoderConfig
 from .modeling_word_encoder import WordEncoderModel
@@ -146,4 +146,4 @@ def _encoder_arguments(config) -> dict:
     return {"add_pooling_layer": False} if "add_pooling_layer" in signature(encoder_class).parameters else {}
 
 
-__all__ = ["BertForVATClassification", "EncoderForVATClassification", "VATClassifierOutput"]
+__all__ = ["BertForVATClassification", "EncoderForVATClassification"]

@@ -34,16 +34,14 @@ class Setting(NamedTuple):
     @property
     def choices(self) -> list | None:
         """The values that it may have, where these are listed."""
-        listed = self.type if get_origin(self.type) is Literal else None
-        return None if listed is None else list(get_args(listed))
+        return list(get_args(self.type)) if get_origin(self.type) is Literal else None
 
     @property
     def value_type(self) -> type:
         """The type of a value that is given: of `float | int` and `int | None` the first."""
         if self.choices is not None:
             return type(self.choices[0])
-        kinds = [kind for kind in get_args(self.type) or [self.type] if kind is not NoneType]
-        return kinds[0]
+        return next(kind for kind in get_args(self.type) or [self.type] if kind is not NoneType)
 
 
 def setting(default: Any, help: str, *, option: str | bool = True, **about) -> Any:

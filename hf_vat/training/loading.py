@@ -12,11 +12,9 @@ from hf_vat.data import count_words, embedding_matrix, load_vectors, read_words,
 from hf_vat.errors import InputError
 from hf_vat.models import (
     BertForVATClassification,
-    BertVATConfig,
     BertVMaskConfig,
     BertWithVMask,
     EncoderForVATClassification,
-    EncoderVATConfig,
     EncoderVMaskConfig,
     EncoderWithVMask,
     WordEncoderConfig,
@@ -28,6 +26,8 @@ from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, as_option
 from .model_arguments import ModelArguments
 
 logger = logging.getLogger(__name__)
+
+_MASKED_TYPES = (BertVMaskConfig.model_type, EncoderVMaskConfig.model_type)
 
 
 def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, seed: int = 0):
@@ -73,19 +73,22 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
 def _pretrained_model(model_args: ModelArguments, settings: dict):
     name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
     tokenizer = AutoTokenizer.from_pretrained(name, **revision)
-    model_type = AutoConfig.from_pretrained(name, **revision).model_type
-    masked = (BertVMaskConfig.model_type, EncoderVMaskConfig.model_type)
-    if model_type in masked and model_args.mask_type is None:
+    config = AutoConfig.from_pretrained(name, **revision)
+    masked = config.model_type in _MASKED_TYPES or getattr(config, "mask_type", "none") != "none"
+    if masked and model_args.mask_type is None:
         raise InputError(f"{name} is a model with a word mask; give --mask_type to train it further.")
-    if model_args.mask_type is None:
-        bert, encoder = BertForVATClassification, EncoderForVATClassification
-    else:
-        bert, encoder = BertWithVMask, EncoderWithVMask
-    if model_type in ("bert", BertVATConfig.model_type, BertVMaskConfig.model_type):
-        return tokenizer, bert.from_pretrained(name, **revision, **settings)
-    if model_type in (EncoderVATConfig.model_type, EncoderVMaskConfig.model_type):
-        return tokenizer, encoder.from_pretrained(name, **revision, **settings)
+    bert, encoder = _classes(model_args)
+    for model_class in (bert, encoder):
+        if config.model_type in model_class.config_class.builds_on:
+            return tokenizer, model_class.from_pretrained(name, **revision, **settings)
     return tokenizer, encoder.from_encoder_pretrained(name, tokenizer, revision, **settings)
+
+
+def _classes(model_args: ModelArguments) -> tuple:
+    """The class over BERT and that over any other encoder."""
+    if model_args.mask_type is None:
+        return BertForVATClassification, EncoderForVATClassification
+    return BertWithVMask, EncoderWithVMask
 
 
 def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict, seed: int):
@@ -104,11 +107,10 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
     vocabulary = {"vocab_size": len(tokenizer), "embedding_size": size, "pad_token_id": tokenizer.pad_token_id}
     encoder = WordEncoderConfig(**words | vocabulary)
     settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
-    if model_args.mask_type is None:
-        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder, **settings))
-    else:
+    if model_args.mask_type is not None:
         settings.setdefault("freeze_embeddings", weights is not None)
-        model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder, **settings))
+    _, model_class = _classes(model_args)
+    model = model_class(model_class.config_class(encoder=encoder, **settings))
     if weights is not None:
         with torch.no_grad():
             model.get_input_embeddings().weight.copy_(weights)
