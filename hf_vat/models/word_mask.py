@@ -53,7 +53,7 @@ class WordMask(nn.Module):
     """What the three masks share: a score for each word from its embedding alone, without its context.
 
     Args:
-        config: holds [`VMaskSettings`].
+        config: holds [`VATSettings`].
         size: width d of the embeddings.
     """
 
