@@ -1,18 +1,13 @@
 """Texts to explain: with or without labels, already split into words or not, the same in memory and streamed."""
 
-import json
-from types import SimpleNamespace
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from datasets import DatasetDict
+from tables import BOTH, classifier, json_lines, labelled, load, save
 
-from hf_vat.data import DataArguments, load_text_classification, load_texts, stream_texts
+from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.errors import InputError
 
-MODEL = SimpleNamespace(config=SimpleNamespace(id2label={0: "bad", 1: "good"}, num_labels=2))
-BOTH = pytest.mark.parametrize("streaming", [False, True])
+MODEL = classifier("bad", "good")
 
 
 def read(path, streaming=False, **arguments) -> list[tuple]:
@@ -22,16 +17,6 @@ def read(path, streaming=False, **arguments) -> list[tuple]:
         return list(stream_texts(args, MODEL))
     texts, labels = load_texts(args, MODEL, labelled=False)
     return list(zip(texts, labels or [None] * len(texts), strict=True))
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name: str, content):
-        path = tmp_path / name
-        path.write_text(content if isinstance(content, str) else "".join(json.dumps(row) + "\n" for row in content))
-        return path
-
-    return write_file
 
 
 # Labels
@@ -72,9 +57,8 @@ def test_f20_measuring_needs_labels(write, label):
 
 
 def test_f20_a_split_of_the_hub_without_labels_is_explained(monkeypatch):
-    features = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
     labels = {"validation": [0, 1], "test": [-1, -1]}
-    splits = {split: Dataset.from_dict({"text": [split] * 2, "label": ids}, features) for split, ids in labels.items()}
+    splits = {split: labelled(["bad", "good"], ids, [split] * 2) for split, ids in labels.items()}
     monkeypatch.setattr("hf_vat.data.files.load_dataset", lambda *_, **__: DatasetDict(splits))
     args = DataArguments(dataset_name="glue")
     assert load_texts(args, MODEL, labelled=False) == (["test", "test"], None)
@@ -111,14 +95,14 @@ def test_f21_so_is_an_empty_row_of_excel(tmp_path):
 
 def test_f23_the_same_rows_are_drawn_with_and_without_labels(write):
     rows = [f"text {row}" for row in range(50)]
-    labelled = write("labelled.csv", "text,label\n" + "".join(f"{text},good\n" for text in rows))
+    complete = write("complete.csv", "text,label\n" + "".join(f"{text},good\n" for text in rows))
     bare = write("bare.csv", "text\n" + "".join(f"{text}\n" for text in rows))
     empty = write("empty.csv", "text,label\n" + "".join(f"{text},\n" for text in rows))
-    drawn = [text for text, _ in read(labelled, max_eval_samples=10)]
+    drawn = [text for text, _ in read(complete, max_eval_samples=10)]
     assert drawn == [text for text, _ in read(bare, max_eval_samples=10)] != rows[:10]
     assert drawn == [text for text, _ in read(empty, max_eval_samples=10)]
-    assert drawn == load_texts(DataArguments(test_file=str(labelled), max_eval_samples=10), MODEL)[0]
-    training = load_text_classification(DataArguments(test_file=str(labelled), max_eval_samples=10), ["bad", "good"])
+    assert drawn == load_texts(DataArguments(test_file=str(complete), max_eval_samples=10), MODEL)[0]
+    training = load(["bad", "good"], test_file=complete, max_eval_samples=10)
     assert drawn == training["test"]["text"][:]
     assert drawn != [text for text, _ in read(bare, max_eval_samples=10, split_seed=1)]
 
@@ -129,16 +113,8 @@ def test_f23_the_same_rows_are_drawn_with_and_without_labels(write):
 @BOTH
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_f26_lists_of_words_are_texts_already_split(tmp_path, suffix, streaming):
-    rows = [
-        {"tokens": ["ดี", "มาก"], "label": "good"},
-        {"tokens": ["New York", "12"], "label": "bad"},
-        {"tokens": [], "label": None},
-    ]
-    path = tmp_path / f"test.{suffix}"
-    if suffix == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [(["ดี", "มาก"], "good"), (["New York", "12"], "bad"), ([], None)]
+    path = save(tmp_path / f"test.{suffix}", rows, ("tokens", "label"))
     expected = [(["ดี", "มาก"], 1), (["New York", "12"], 0), ("", None)]
     assert read(path, streaming, text_column="tokens") == expected
     args = DataArguments(test_file=str(path), text_column="tokens", drop_empty=True)
@@ -147,10 +123,9 @@ def test_f26_lists_of_words_are_texts_already_split(tmp_path, suffix, streaming)
 
 @BOTH
 def test_f26_training_wants_texts(write, streaming):
-    path = write("train.jsonl", [{"text": ["a"], "label": "x"}, {"text": ["b"], "label": "y"}])
-    args = DataArguments(train_file=str(path), streaming=streaming, validation_share=0)
+    path = write("train.jsonl", [(["a"], "x"), (["b"], "y")])
     with pytest.raises(InputError, match=r"row 1 of column 'text' is \['a'\].* already split for explaining alone"):
-        list(load_text_classification(args)["train"])
+        list(load(train_file=path, streaming=streaming)["train"])
 
 
 @BOTH
@@ -167,4 +142,4 @@ def test_f26_training_wants_texts(write, streaming):
 )
 def test_f26_what_is_neither_text_nor_words_is_named(write, cells, message, streaming):
     with pytest.raises(InputError, match=message):
-        read(write("test.jsonl", [{"text": cell} for cell in cells]), streaming)
+        read(write("test.jsonl", json_lines(*({"text": cell} for cell in cells))), streaming)
