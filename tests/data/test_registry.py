@@ -1,6 +1,5 @@
 """Data sets of the papers: the Hub's columns and label ids, local folders, look-alikes, splits, streams."""
 
-import csv
 import hashlib
 import json
 import os
@@ -10,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDatasetDict, Value
+from datasets import Dataset, DatasetDict, IterableDatasetDict
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import BOTH, json_lines, labelled, save
 
 from hf_vat.data.papers import load_paper_dataset, size_note, stratified_split
 from hf_vat.data.registry import PAPER_DATASETS
@@ -23,13 +23,13 @@ from hf_vat.errors import InputError
 def hub(monkeypatch):
     """Put a data set where the Hub is, and record what was asked for."""
 
-    def put(splits: DatasetDict) -> list:
+    def put(**splits: Dataset) -> list:
         asked = []
 
         def load_dataset(path, name=None, revision=None, streaming=False):
             asked.append((path, name, revision))
             if not streaming:
-                return splits
+                return DatasetDict(splits)
             return IterableDatasetDict({split: rows.to_iterable_dataset() for split, rows in splits.items()})
 
         monkeypatch.setattr("hf_vat.data.files.load_dataset", load_dataset)
@@ -43,8 +43,8 @@ def hub(monkeypatch):
 def with_sizes(monkeypatch):
     """Pretend that the paper's splits are small."""
 
-    def shrink(name: str, train: int, validation: int, test: int) -> None:
-        entry = replace(PAPER_DATASETS[name], sizes={"VAT": (train, validation, test)})
+    def shrink(name: str, train: int, validation: int, test: int, **others) -> None:
+        entry = replace(PAPER_DATASETS[name], sizes={"VAT": (train, validation, test)}, **others)
         monkeypatch.setitem(PAPER_DATASETS, name, entry)
 
     return shrink
@@ -56,18 +56,14 @@ def folder(tmp_path):
 
     def make(header=("text", "label"), **splits) -> Path:
         for split, rows in splits.items():
-            with open(tmp_path / f"{split}.csv", "w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows([header, *rows])
+            save(tmp_path / f"{split}.csv", rows, header)
         return tmp_path
 
     return make
 
 
 def with_names(names: list[str], labels: list[int], text="text {}") -> Dataset:
-    return Dataset.from_dict(
-        {"text": [text.format(row) for row in range(len(labels))], "label": labels},
-        features=Features({"text": Value("string"), "label": ClassLabel(names=names)}),
-    )
+    return labelled(names, labels, [text.format(row) for row in range(len(labels))])
 
 
 def counts(rows: Dataset) -> list[int]:
@@ -136,11 +132,9 @@ def test_imdb_is_split_without_line_break_tags_and_shuffled(hub, with_sizes):
     with_sizes("imdb", 16, 4, 12)
     names = ["neg", "pos"]
     asked = hub(
-        DatasetDict(
-            train=with_names(names, [0] * 10 + [1] * 10, "One {}.<br /><br />Two<br/>."),
-            test=with_names(names, [0] * 6 + [1] * 6),
-            unsupervised=with_names(names, [-1] * 3),
-        )
+        train=with_names(names, [0] * 10 + [1] * 10, "One {}.<br /><br />Two<br/>."),
+        test=with_names(names, [0] * 6 + [1] * 6),
+        unsupervised=with_names(names, [-1] * 3),
     )
     splits = load_paper_dataset("imdb")
     assert asked == [("stanfordnlp/imdb", None, None)]
@@ -156,7 +150,7 @@ def test_imdb_is_split_without_line_break_tags_and_shuffled(hub, with_sizes):
 
 def test_yelp_class_names_are_numbers_and_line_breaks_written_out(hub, with_sizes):
     with_sizes("yelp", 10, 2, 2)
-    hub(DatasetDict(train=with_names(["1", "2"], [1, 0] * 6, "Nice.\\nRow {}."), test=with_names(["1", "2"], [0, 1])))
+    hub(train=with_names(["1", "2"], [1, 0] * 6, "Nice.\\nRow {}."), test=with_names(["1", "2"], [0, 1]))
     splits = load_paper_dataset("yelp")
     assert splits["test"].features["label"].names == ["negative", "positive"]
     assert splits["test"]["label"][:] == [0, 1]
@@ -167,7 +161,7 @@ def test_ag_news_is_unescaped(hub, with_sizes):
     with_sizes("ag_news", 4, 2, 4)
     names = ["World", "Sports", "Business", "Sci/Tech"]
     text = "It #39;s AT&amp;T\\and &lt;b&gt; #36;5 quot;so quot; #1;{} C#39; 5 lt; 6"
-    hub(DatasetDict(train=with_names(names, [0, 1, 2, 3, 0, 1]), test=with_names(names, [0, 1, 2, 3], text)))
+    hub(train=with_names(names, [0, 1, 2, 3, 0, 1]), test=with_names(names, [0, 1, 2, 3], text))
     assert load_paper_dataset("ag_news")["test"]["text"][0].startswith('It \'s AT&T and <b> $5 "so " ')
 
 
@@ -196,7 +190,7 @@ def test_trec_takes_coarse_classes_by_their_texts_not_their_ids(hub, with_sizes)
             }
         )
 
-    asked = hub(DatasetDict(train=rows(2), test=rows(1)))
+    asked = hub(train=rows(2), test=rows(1))
     splits = load_paper_dataset("trec")
     assert asked[0][0] == "SetFit/TREC-QC"
     assert splits["test"].column_names == ["text", "label"]
@@ -213,7 +207,7 @@ def test_trec_takes_coarse_classes_by_their_texts_not_their_ids(hub, with_sizes)
     assert counts(splits["validation"]) == [1] * 6
 
 
-def labelled(name: str, labels: list[str]) -> Dataset:
+def set_fit(name: str, labels: list[str]) -> Dataset:
     """As SetFit's data sets are: the ids in `label` tell nothing, the names are in `label_text`."""
     return Dataset.from_dict(
         {"text": [f"{name} {row}" for row in range(len(labels))], "label": [0] * len(labels), "label_text": labels}
@@ -222,12 +216,8 @@ def labelled(name: str, labels: list[str]) -> Dataset:
 
 def test_subj_validation_comes_from_the_test_split(hub, with_sizes):
     with_sizes("subj", 4, 4, 4)
-    hub(
-        DatasetDict(
-            train=labelled("train", ["subjective", "objective"] * 2),
-            test=labelled("test", ["objective"] * 4 + ["subjective"] * 4),
-        )
-    )
+    test = set_fit("test", ["objective"] * 4 + ["subjective"] * 4)
+    hub(train=set_fit("train", ["subjective", "objective"] * 2), test=test)
     splits = load_paper_dataset("subj")
     assert splits["train"]["label"][:] == [1, 0, 1, 0]
     assert counts(splits["validation"]) == counts(splits["test"]) == [2, 2]
@@ -238,11 +228,9 @@ def test_twitter_from_the_hub_is_called_tweeteval_subset(hub, with_sizes):
     with_sizes("twitter", 10, 4, 6)
     names = ["negative", "neutral", "positive"]
     asked = hub(
-        DatasetDict(
-            train=with_names(names, [0, 1, 1, 2, 2] * 6),
-            validation=with_names(names, [0, 1, 2, 1] * 3),
-            test=with_names(names, [0, 1, 2] * 5),
-        )
+        train=with_names(names, [0, 1, 1, 2, 2] * 6),
+        validation=with_names(names, [0, 1, 2, 1] * 3),
+        test=with_names(names, [0, 1, 2] * 5),
     )
     splits = load_paper_dataset("twitter")
     assert asked == [("cardiffnlp/tweet_eval", "sentiment", None)]
@@ -308,9 +296,9 @@ def test_damaged_files_of_the_organizers_name_the_line(semeval):
 
 def test_20news_keeps_its_two_groups_and_drops_empty_texts(hub):
     groups = ["sci.space", "rec.sport.hockey", "rec.sport.baseball"] * 10
-    train = labelled("post", groups)
+    train = set_fit("post", groups)
     empty = {"text": "  \n", "label": 0, "label_text": "rec.sport.hockey"}
-    hub(DatasetDict(train=Dataset.from_list([*train, empty]), test=labelled("test", groups)))
+    hub(train=Dataset.from_list([*train, empty]), test=set_fit("test", groups))
     splits = load_paper_dataset("20news_1")
     # 310 of 1,546 is a fifth
     assert {split: counts(rows) for split, rows in splits.items()} == {
@@ -321,14 +309,12 @@ def test_20news_keeps_its_two_groups_and_drops_empty_texts(hub):
 
 
 def test_a_hub_data_set_that_has_changed_is_refused(hub):
-    hub(
-        DatasetDict({split: labelled(split, ["negative", "positive"] * 2) for split in ("train", "validation", "test")})
-    )
+    hub(**{split: set_fit(split, ["negative", "positive"] * 2) for split in ("train", "validation", "test")})
     with pytest.raises(InputError, match=r"sst2: .*train 4 instead of 6,920.* The data set on the Hub has changed"):
         load_paper_dataset("sst2")
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_c66_offline_names_the_hub_id_and_data_dir(monkeypatch, streaming):
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match=r"yelp: Data set 'fancyzhx/yelp_polarity' cannot be .*--data_dir"):
@@ -340,7 +326,7 @@ def test_c66_offline_names_the_hub_id_and_data_dir(monkeypatch, streaming):
 ROWS = [("good", "positive"), ("bad", "negative"), ("fine", "positive"), ("poor", "negative")]
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_c69_label_order_is_the_registrys_whatever_the_order_in_the_file(folder, streaming):
     path = folder(train=ROWS, validation=ROWS[::-1], test=ROWS[:1])
     splits = load_paper_dataset("sst2", path, streaming=streaming)
@@ -350,14 +336,14 @@ def test_c69_label_order_is_the_registrys_whatever_the_order_in_the_file(folder,
     assert splits["train"].features == PAPER_DATASETS["sst2"].features
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_c70_ids_are_positions_where_the_hub_has_that_order(folder, streaming):
     path = folder(train=[("good", 1), ("bad", 0)], validation=[("bad", 0)], test=[("good", 1)])
     splits = load_paper_dataset("sst2", path, streaming=streaming)
     assert [row["label"] for row in splits["train"]] == [1, 0]
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 @pytest.mark.parametrize(
     "name, label, message",
     [
@@ -391,12 +377,10 @@ def test_pitfall_32_glue_sst2_is_refused_by_its_rows_and_its_labels(folder, tmp_
         load_paper_dataset("sst2", path)
 
 
-def test_right_sizes_with_other_label_counts_are_refused(folder, monkeypatch):
-    entry = replace(PAPER_DATASETS["sst2"], sizes={"VAT": (4, 4, 4)}, label_counts={"test": (2, 2)})
-    monkeypatch.setitem(PAPER_DATASETS, "sst2", entry)
-    assert (
-        load_paper_dataset("sst2", folder(train=ROWS, validation=ROWS, test=ROWS))["train"].info.description == "SST-2."
-    )
+def test_right_sizes_with_other_label_counts_are_refused(folder, with_sizes):
+    with_sizes("sst2", 4, 4, 4, label_counts={"test": (2, 2)})
+    splits = load_paper_dataset("sst2", folder(train=ROWS, validation=ROWS, test=ROWS))
+    assert splits["train"].info.description == "SST-2."
     path = folder(test=[("good", "positive"), *ROWS[:3]])
     with pytest.raises(InputError, match=r"test split has 1, 3 rows of the classes negative, positive.* has 2, 2"):
         load_paper_dataset("sst2", path)
@@ -409,14 +393,14 @@ def test_folder_without_validation_gets_the_papers_share(folder):
     assert counts(splits["validation"]) == [8, 3] and counts(splits["train"]) == [67, 22]
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_f68_the_folder_of_the_set_or_the_one_above_it(tmp_path, streaming):
     """Subjectivity and SST-2: two sets whose rows must not be read for each other's."""
     for name, classes in {"subj": ("objective", "subjective"), "sst2": ("negative", "positive")}.items():
         (tmp_path / "data" / name).mkdir(parents=True)
         for split in ("train", "validation", "test"):
-            rows = [f"{name} {split} {row},{classes[row % 2]}" for row in range(8)]
-            (tmp_path / "data" / name / f"{split}.csv").write_text("\n".join(["text,label", *rows]))
+            rows = [(f"{name} {split} {row}", classes[row % 2]) for row in range(8)]
+            save(tmp_path / "data" / name / f"{split}.csv", rows)
     (tmp_path / "data" / "notes").mkdir()
     read = {}
     for data_dir in (tmp_path / "data", str(tmp_path / "data"), tmp_path / "data" / "sst2"):
@@ -438,7 +422,7 @@ def test_f68_a_folder_with_files_of_its_own_may_hold_other_sets(folder):
     assert len(load_paper_dataset("sst2", own)["test"]) == len(ROWS)
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_what_is_missing_is_named(folder, tmp_path, streaming):
     with pytest.raises(InputError, match=r"no data set 'sst3'; known are imdb, sst1"):
         load_paper_dataset("sst3", streaming=streaming)
@@ -489,7 +473,7 @@ def test_more_rows_than_there_are_cannot_be_drawn():
 def test_streamed_hub_set_has_disjoint_splits_and_the_same_rows_again(hub, with_sizes):
     with_sizes("yelp", 500_000, 60_000, 2)
     names = ["1", "2"]
-    hub(DatasetDict(train=with_names(names, [0, 1] * 1500, "Row\\n{}"), test=with_names(names, [1, 0])))
+    hub(train=with_names(names, [0, 1] * 1500, "Row\\n{}"), test=with_names(names, [1, 0]))
     splits = load_paper_dataset("yelp", streaming=True)
     rows = {split: list(stream) for split, stream in splits.items()}
     assert rows["test"] == [{"text": "text 0", "label": 1}, {"text": "text 1", "label": 0}]
@@ -505,7 +489,7 @@ def test_streamed_hub_set_has_disjoint_splits_and_the_same_rows_again(hub, with_
 
 
 def test_streamed_20news_keeps_its_groups(hub):
-    hub(DatasetDict({split: labelled(split, ["sci.space", "rec.sport.hockey"] * 2) for split in ("train", "test")}))
+    hub(**{split: set_fit(split, ["sci.space", "rec.sport.hockey"] * 2) for split in ("train", "test")})
     assert list(load_paper_dataset("20news_1", streaming=True)["test"]) == [
         {"text": "test 1", "label": 1},
         {"text": "test 3", "label": 1},
@@ -520,17 +504,9 @@ def test_tweeteval_subset_cannot_be_streamed():
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_c73_streamed_texts_are_the_strings_as_written(tmp_path, suffix):
     texts = ["007", "NA", "None", 'He said "no", twice\nand left', "1.0"]
-    rows = Dataset.from_dict(
-        {"id": [1, 2, 3, 4, 5], "text": texts, "label": ["positive", "negative"] * 2 + ["positive"]}
-    )
+    rows = [(row, text, ("negative", "positive")[row % 2]) for row, text in enumerate(texts, 1)]
     for split in ("train", "validation", "test"):
-        path = tmp_path / f"{split}.{suffix}"
-        if suffix == "parquet":
-            rows.to_parquet(path)
-        elif suffix == "jsonl":
-            rows.to_json(path)
-        else:
-            rows.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+        save(tmp_path / f"{split}.{suffix}", rows, ("id", "text", "label"))
     splits = load_paper_dataset("sst2", tmp_path, streaming=True)
     assert list(splits["train"]) == [
         {"text": text, "label": label} for text, label in zip(texts, [1, 0, 1, 0, 1], strict=True)
@@ -546,16 +522,15 @@ def test_c73_streamed_texts_are_the_strings_as_written(tmp_path, suffix):
         ("train.csv", "", r"train\.csv: no rows"),
         (
             "train.jsonl",
-            '{"sentence": "good", "label": "positive"}\n',
-            r"no columns text and label; found sentence, label",
+            json_lines({"sentence": "good", "label": "positive"}),
+            "no columns text and label; found sentence, label",
         ),
     ],
 )
-def test_c74_streamed_file_that_cannot_be_used(folder, name, content, message):
-    path = folder(test=ROWS)
-    (path / name).write_text(content, encoding="utf-8")
+def test_c74_streamed_file_that_cannot_be_used(folder, write, name, content, message):
+    write(name, content)
     with pytest.raises(InputError, match=message):
-        load_paper_dataset("sst2", path, streaming=True)
+        load_paper_dataset("sst2", folder(test=ROWS), streaming=True)
 
 
 def test_c68_streamed_row_without_a_text(folder):
@@ -564,7 +539,7 @@ def test_c68_streamed_row_without_a_text(folder):
         list(load_paper_dataset("sst2", path, streaming=True)["train"])
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_c68_a_text_that_is_blank_when_it_is_cleaned(folder, streaming):
     rows = [("good\\nfilm", 2), ("bad", 1), ("\\n \\n", 2)]
     message = r"train\.csv: no text or no label in row 3 \(column 'text'\)\. .*Fill them in or remove them\. This data"
@@ -572,7 +547,7 @@ def test_c68_a_text_that_is_blank_when_it_is_cleaned(folder, streaming):
         list(load_paper_dataset("yelp", folder(train=rows, test=rows[:2]), streaming=streaming)["train"])
 
 
-@pytest.mark.parametrize("streaming", [False, True])
+@BOTH
 def test_c71_whole_floats_are_names_of_classes(folder, streaming):
     rows = [("good", "2.0"), ("bad", "1.0"), ("fine", "2.0")]
     splits = load_paper_dataset("yelp", folder(train=rows, validation=rows, test=rows), streaming=streaming)
@@ -587,7 +562,7 @@ def test_a_set_sorted_by_class_is_not_streamed(folder):
         load_paper_dataset("imdb", folder(train=rows, validation=rows, test=rows), streaming=True)
 
 
-def test_splits_beside_a_streamed_one_are_the_loaded_ones(folder, monkeypatch):
+def test_splits_beside_a_streamed_one_are_the_loaded_ones(folder, with_sizes):
     rows = [(f"text {row}", ("objective", "subjective")[row % 2]) for row in range(40)]
     path = folder(train=rows, test=rows)
     streamed, loaded = (load_paper_dataset("subj", path, streaming=streaming) for streaming in (True, False))
@@ -595,8 +570,7 @@ def test_splits_beside_a_streamed_one_are_the_loaded_ones(folder, monkeypatch):
     for split in ("train", "validation", "test"):
         assert list(streamed[split]) == list(loaded[split])
     assert "validation 20 instead of 1,000" in streamed["test"].info.description
-    entry = replace(PAPER_DATASETS["subj"], sizes={"VAT": (40, 20, 20)}, label_counts={"test": (9, 11)})
-    monkeypatch.setitem(PAPER_DATASETS, "subj", entry)
+    with_sizes("subj", 40, 20, 20, label_counts={"test": (9, 11)})
     with pytest.raises(InputError, match="test split has 10, 10 rows of the classes objective, subjective"):
         load_paper_dataset("subj", path, streaming=True)
 

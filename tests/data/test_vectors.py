@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pickle
 import struct
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -26,36 +27,26 @@ ROWS = "".join(f"{word} {a} {b}\n" for word, (a, b) in TABLE.items())
 MATRIX = np.array([*TABLE.values()], dtype=np.float32)
 
 
-def write_glove(folder):
-    (folder / "glove.txt").write_text(ROWS, encoding="utf-8")
-    return folder / "glove.txt"
-
-
-def write_gzip(folder):
-    (folder / "glove.txt.gz").write_bytes(gzip.compress(ROWS.encode()))
-    return folder / "glove.txt.gz"
-
-
-def write_fasttext(folder):
-    """A header, and a space at the end of each line."""
-    (folder / "wiki.vec").write_text("4 2\n" + ROWS.replace("\n", " \n"), encoding="utf-8")
-    return folder / "wiki.vec"
-
-
-def write_windows(folder):
-    (folder / "glove.txt").write_bytes(ROWS.replace("\n", "\r\n").encode() + b"\r\n")
-    return folder / "glove.txt"
-
-
-def write_binary(folder, end=b"\n"):
-    """As the C program of word2vec writes it: a line feed after each vector."""
+def binary(end: bytes) -> bytes:
     entries = [word.encode() + b" " + struct.pack("<2f", *vector) + end for word, vector in TABLE.items()]
-    (folder / "news.bin").write_bytes(b"4 2\n" + b"".join(entries))
-    return folder / "news.bin"
+    return b"4 2\n" + b"".join(entries)
 
 
-def write_gensim_binary(folder):
-    return write_binary(folder, end=b"")
+FILES = {
+    "glove.txt": ROWS.encode(),
+    "glove.txt.gz": gzip.compress(ROWS.encode()),
+    "wiki.vec": (
+        "4 2\n" + ROWS.replace("\n", " \n")
+    ).encode(),  # fastText: a header, and a space at the end of each line
+    "windows.txt": ROWS.replace("\n", "\r\n").encode() + b"\r\n",
+    "news.bin": binary(end=b"\n"),  # the C program of word2vec: a line feed after each vector
+    "gensim.bin": binary(end=b""),
+}
+
+
+def write_file(folder, name="glove.txt"):
+    (folder / name).write_bytes(FILES[name])
+    return folder / name
 
 
 def write_pair(folder, **columns):
@@ -71,16 +62,7 @@ def write_sentence_transformers(folder):
     return folder
 
 
-FORMATS = [
-    write_glove,
-    write_gzip,
-    write_fasttext,
-    write_windows,
-    write_binary,
-    write_gensim_binary,
-    write_pair,
-    write_sentence_transformers,
-]
+FORMATS = [*(partial(write_file, name=name) for name in FILES), write_pair, write_sentence_transformers]
 
 
 def text_file(folder, content: str):
@@ -163,14 +145,13 @@ def test_malformed_text_is_refused_with_its_line(tmp_path, content, message):
 
 
 def test_cut_off_files_are_refused(tmp_path):
-    binary = write_binary(tmp_path)
-    binary.write_bytes(binary.read_bytes()[:-5])
-    with pytest.raises(InputError, match="ends in entry 4 of 4"):
-        load_vectors(binary, ["the"])
-    packed = write_gzip(tmp_path)
-    packed.write_bytes(packed.read_bytes()[:-12])
-    with pytest.raises(InputError, match=r"glove\.txt\.gz cannot be read"):
-        load_vectors(packed, ["the"])
+    for name, cut, message in (
+        ("news.bin", 5, "ends in entry 4 of 4"),
+        ("glove.txt.gz", 12, r"glove\.txt\.gz cannot be read"),
+    ):
+        (tmp_path / name).write_bytes(FILES[name][:-cut])
+        with pytest.raises(InputError, match=message):
+            load_vectors(tmp_path / name, ["the"])
 
 
 class Bomb:
@@ -220,7 +201,7 @@ def test_other_sources_are_refused(tmp_path, monkeypatch, name, message):
 def test_words_must_be_a_list_of_some(tmp_path):
     for words in ([], "the"):
         with pytest.raises(InputError, match="empty or one string"):
-            load_vectors(write_glove(tmp_path), words)
+            load_vectors(write_file(tmp_path), words)
 
 
 def test_a_hub_model_is_its_folder_of_safetensors(tmp_path, monkeypatch):
@@ -242,7 +223,7 @@ def test_a_hub_model_is_its_folder_of_safetensors(tmp_path, monkeypatch):
 
 
 def test_coverage_by_hand(tmp_path):
-    vectors = load_vectors(write_glove(tmp_path), ["the", "film", "dull"])
+    vectors = load_vectors(write_file(tmp_path), ["the", "film", "dull"])
     # "good" has a vector in the file, but was not asked for: the model has no token for it.
     counts = {"the": 5, "film": 1, "dull": 2, "good": 3}
     assert vectors.coverage(counts) == Coverage(types=4, types_found=2, tokens=11, tokens_found=6)
@@ -251,7 +232,7 @@ def test_coverage_by_hand(tmp_path):
 
 def test_coverage_of_texts_by_a_tokenizer(tmp_path):
     tokenizer = train_word_tokenizer(["The film", "the dull film"], "vat")
-    vectors = load_vectors(write_glove(tmp_path), tokenizer.get_vocab())
+    vectors = load_vectors(write_file(tmp_path), tokenizer.get_vocab())
     # The words "the" and "film" have vectors, "dull" has none, and "good" is not in the vocabulary.
     counts = count_words(tokenizer, ["the good film", "The dull the"])
     assert vectors.coverage(counts) == Coverage(types=4, types_found=2, tokens=6, tokens_found=4)
@@ -260,7 +241,7 @@ def test_coverage_of_texts_by_a_tokenizer(tmp_path):
 def test_embeddings_are_vectors_small_numbers_or_zero(tmp_path):
     tokenizer = train_word_tokenizer(["the dull film"], "vat", extra_words=["good"])
     # Read in another order than that of the tokens.
-    vectors = load_vectors(write_glove(tmp_path), ["good", "dull", "[UNK]", "the", "film", "never"])
+    vectors = load_vectors(write_file(tmp_path), ["good", "dull", "[UNK]", "the", "film", "never"])
     state = torch.random.get_rng_state()
     matrix = embedding_matrix(tokenizer, vectors, seed=3)
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -279,7 +260,7 @@ def test_embeddings_are_vectors_small_numbers_or_zero(tmp_path):
 
 def test_what_a_token_gets_does_not_depend_on_which_words_have_vectors(tmp_path):
     tokenizer = train_word_tokenizer(["the dull film"], "vat")
-    few, more = (embedding_matrix(tokenizer, load_vectors(write_glove(tmp_path), w)) for w in (["the"], [*TABLE]))
+    few, more = (embedding_matrix(tokenizer, load_vectors(write_file(tmp_path), w)) for w in (["the"], [*TABLE]))
     dull = tokenizer.get_vocab()["dull"]
     assert torch.equal(few[dull], more[dull])
 
