@@ -3,12 +3,13 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from datasets import Dataset, DatasetDict
 
+from hf_vat.arguments import argument
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.agreement import normalized_entropy
@@ -21,18 +22,16 @@ Results = Mapping[str, Sequence[dict]]  # by row of a table and seed
 
 @dataclass
 class StudyArguments:
-    data_dir: str = field(default="../shared/data", metadata={"help": "Folder with a folder for each data set."})
-    datasets: str = field(default="trec,sst2", metadata={"help": "Data sets, with commas between them."})
-    encoders: str = field(default="lstm", metadata={"help": "Encoders, with commas between them."})
-    seeds: int = field(default=3, metadata={"help": "Number of seeds."})
-    only: str | None = field(
-        default=None, metadata={"help": "Rows to run, with semicolons between them; all if left out."}
-    )
-    train_size: int | None = field(default=None, metadata={"help": "Training texts at most."})
-    work_dir: str = field(default="runs/study", metadata={"help": "Folder for finished cells."})
-    output: str = field(default="runs/study.md", metadata={"help": "Markdown file to write."})
-    bf16: bool = field(default=False, metadata={"help": "Train MiniLM in bfloat16."})
-    jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
+    data_dir: str = argument("../shared/data", "Folder with a folder for each data set.")
+    datasets: str = argument("trec,sst2", "Data sets, with commas between them.")
+    encoders: str = argument("lstm", "Encoders, with commas between them.")
+    seeds: int = argument(3, "Number of seeds.")
+    only: str | None = argument(None, "Rows to run, with semicolons between them; all if left out.")
+    train_size: int | None = argument(None, "Training texts at most.")
+    work_dir: str = argument("runs/study", "Folder for finished cells.")
+    output: str = argument("runs/study.md", "Markdown file to write.")
+    bf16: bool = argument(False, "Train MiniLM in bfloat16.")
+    jobs: int = argument(1, "Cells that run at the same time.")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ default the model scores itself. After an interruption the same command goes on 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
@@ -30,22 +31,20 @@ class EvaluateArguments:
     settings: list[str] = field(
         default_factory=list, metadata={"help": "Settings of methods, e.g. lime.n_samples=500 shapley.exact=true."}
     )
-    scorer: str | None = field(default=None, metadata={"help": "Classifier that is asked; the model by default."})
+    scorer: str | None = argument(None, "Classifier that is asked; the model by default.")
     ks: list[int] = field(
         default_factory=lambda: list(range(1, 11)), metadata={"help": "Numbers of words, e.g. 1 5 10."}
     )
     shares: list[float] = field(
         default_factory=lambda: list(ERASER_SHARES), metadata={"help": "Shares of words, e.g. 0.1 0.5."}
     )
-    operator: str = field(
-        default="delete", metadata={"help": "How the scorer's words are taken out.", "choices": list(OPERATORS)}
-    )
-    confidence: float = field(default=0.95, metadata={"help": "Of the intervals."})
-    max_length: int | None = field(default=None, metadata={"help": "Tokens per text; as many as the model takes."})
-    seeds: int = field(default=5, metadata={"help": "Number of random rankings."})
-    batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
-    seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
-    output_dir: str | None = field(default=None, metadata={"help": "Write page, curves, JSON and CSV to this folder."})
+    operator: str = argument("delete", "How the scorer's words are taken out.", choices=list(OPERATORS))
+    confidence: float = argument(0.95, "Of the intervals.")
+    max_length: int | None = argument(None, "Tokens per text; as many as the model takes.")
+    seeds: int = argument(5, "Number of random rankings.")
+    batch_size: int = argument(32, "Model inputs per forward pass.")
+    seed: int = argument(0, "Seed of methods that draw random numbers.")
+    output_dir: str | None = argument(None, "Write page, curves, JSON and CSV to this folder.")
 
 
 ARGUMENTS = (EvaluateArguments, DataArguments)

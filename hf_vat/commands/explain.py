@@ -22,6 +22,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from hf_vat.arguments import argument
 from hf_vat.cli import (
     given_options,
     in_colour,
@@ -53,25 +54,19 @@ _FAST = ("attention", "mask", "random")  # one model input for each text
 class ExplainArguments:
     model: str = field(metadata={"help": "Classifier: a folder or a Hub id."})
     text: list[str] = field(default_factory=list, metadata={"help": "One or more texts, each in quotation marks."})
-    method: str = field(default="attention", metadata={"help": f"How words are scored: {', '.join(METHODS)}."})
+    method: str = argument("attention", f"How words are scored: {', '.join(METHODS)}.")
     settings: list[str] = field(
         default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
     )
-    target: str | None = field(
-        default=None, metadata={"help": "Class to explain, by name or id; the predicted one by default."}
-    )
-    batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
-    seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
-    show: int = field(default=10, metadata={"help": "Number of texts to show in the terminal."})
-    html: str | None = field(default=None, metadata={"help": "Also write a page with all texts to this file."})
-    json: str | None = field(default=None, metadata={"help": "Also write all scores to this file."})
-    csv: str | None = field(
-        default=None, metadata={"help": "Also write predictions, probabilities and words as a table to this file."}
-    )
-    parquet: str | None = field(default=None, metadata={"help": "The same table, with types, in a Parquet file."})
-    save_to: str | None = field(
-        default=None, metadata={"help": "Write explanations as they are made to this file, and go on from it."}
-    )
+    target: str | None = argument(None, "Class to explain, by name or id; the predicted one by default.")
+    batch_size: int = argument(32, "Model inputs per forward pass.")
+    seed: int = argument(0, "Seed of methods that draw random numbers.")
+    show: int = argument(10, "Number of texts to show in the terminal.")
+    html: str | None = argument(None, "Also write a page with all texts to this file.")
+    json: str | None = argument(None, "Also write all scores to this file.")
+    csv: str | None = argument(None, "Also write predictions, probabilities and words as a table to this file.")
+    parquet: str | None = argument(None, "The same table, with types, in a Parquet file.")
+    save_to: str | None = argument(None, "Write explanations as they are made to this file, and go on from it.")
 
 
 ARGUMENTS = (ExplainArguments, DataArguments)

@@ -18,8 +18,9 @@ writes the tables again from what such a command has written, without training a
 import shlex
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
 from hf_vat.options import refuse_without_effect, settings_of
@@ -33,46 +34,31 @@ def _of_each(what: str) -> str:
 
 @dataclass
 class ReproduceArguments:
-    table: str | None = field(
-        default=None,
-        metadata={"help": "Tables of the paper, with commas between them; all that need no further files by default."},
+    table: str | None = argument(
+        None, "Tables of the paper, with commas between them; all that need no further files by default."
     )
-    datasets: str = field(default="trec", metadata={"help": f"One or more of {','.join(DATASETS)}."})
-    encoders: str = field(default="lstm", metadata={"help": f"One or more: {_of_each('encoders')}."})
-    seeds: int = field(default=3, metadata={"help": "Number of seeds."})
-    add: str | None = field(
-        default=None,
-        metadata={"help": "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."},
+    datasets: str = argument("trec", f"One or more of {','.join(DATASETS)}.")
+    encoders: str = argument("lstm", f"One or more: {_of_each('encoders')}.")
+    seeds: int = argument(3, "Number of seeds.")
+    add: str | None = argument(
+        None, "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."
     )
-    recipe: str = field(
-        default="paper",
-        metadata={
-            "help": "'paper', or of VMASK also 'code', what the published code does, or both with a comma between them."
-        },
+    recipe: str = argument(
+        "paper", "'paper', or of VMASK also 'code', what the published code does, or both with a comma between them."
     )
-    systems: str | None = field(
-        default=None, metadata={"help": f"Some of the systems: {_of_each('systems')}; all by default."}
+    systems: str | None = argument(None, f"Some of the systems: {_of_each('systems')}; all by default.")
+    results: str | None = argument(
+        None, "A JSON file of such a command, to write its tables again; nothing is run, and pictures stay."
     )
-    results: str | None = field(
-        default=None,
-        metadata={
-            "help": "A JSON file of such a command, to write its tables again; nothing is run, and pictures stay."
-        },
+    data_dir: str | None = argument(
+        None, "Folder with a folder of files for each data set, or that of the only one; the Hub by default."
     )
-    data_dir: str | None = field(
-        default=None,
-        metadata={
-            "help": "Folder with a folder of files for each data set, or that of the only one; the Hub by default."
-        },
-    )
-    work_dir: str = field(default="runs/reproduce", metadata={"help": "Folder for the cells of one paper."})
-    output_dir: str = field(default="runs/results", metadata={"help": "Folder for tables and curves."})
-    max_train_samples: int | None = field(default=None, metadata={"help": "Rows of training data; all by default."})
-    max_eval_samples: int | None = field(
-        default=None, metadata={"help": "Rows of validation and of test data; all by default."}
-    )
-    bf16: bool = field(default=False, metadata={"help": "Train pretrained encoders in bfloat16."})
-    jobs: int = field(default=1, metadata={"help": "Cells that run at the same time."})
+    work_dir: str = argument("runs/reproduce", "Folder for the cells of one paper.")
+    output_dir: str = argument("runs/results", "Folder for tables and curves.")
+    max_train_samples: int | None = argument(None, "Rows of training data; all by default.")
+    max_eval_samples: int | None = argument(None, "Rows of validation and of test data; all by default.")
+    bf16: bool = argument(False, "Train pretrained encoders in bfloat16.")
+    jobs: int = argument(1, "Cells that run at the same time.")
 
 
 ARGUMENTS = (ReproduceArguments,)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, import_extra
@@ -27,29 +28,23 @@ from hf_vat.report.terminal import clean
 @dataclass
 class WordsArguments:
     model: str = field(metadata={"help": "Classifier: a folder or a Hub id."})
-    method: str = field(
-        default="mask",
-        metadata={"help": "'mask' reads the model's word mask; others explain each text.", "choices": list(METHODS)},
+    method: str = argument(
+        "mask", "'mask' reads the model's word mask; others explain each text.", choices=list(METHODS)
     )
     settings: list[str] = field(
         default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
     )
-    aggregate: str = field(
-        default="abs_sum",
-        metadata={"help": "What becomes of a word's scores; not for 'mask'.", "choices": list(AGGREGATES)},
+    aggregate: str = argument("abs_sum", "What becomes of a word's scores; not for 'mask'.", choices=list(AGGREGATES))
+    split: str | None = argument(
+        None,
+        "Texts of which split; by default of the test split, or of the first that there is.",
+        choices=["train", "validation", "test"],
     )
-    split: str | None = field(
-        default=None,
-        metadata={
-            "help": "Texts of which split; by default of the test split, or of the first that there is.",
-            "choices": ["train", "validation", "test"],
-        },
-    )
-    min_count: int = field(default=1, metadata={"help": "How often a word must occur."})
-    top: int = field(default=10, metadata={"help": "Number of words to print and to draw."})
-    batch_size: int = field(default=32, metadata={"help": "Model inputs per forward pass."})
-    seed: int = field(default=0, metadata={"help": "Seed of methods that draw random numbers."})
-    output_dir: str | None = field(default=None, metadata={"help": "Write table and pictures to this folder."})
+    min_count: int = argument(1, "How often a word must occur.")
+    top: int = argument(10, "Number of words to print and to draw.")
+    batch_size: int = argument(32, "Model inputs per forward pass.")
+    seed: int = argument(0, "Seed of methods that draw random numbers.")
+    output_dir: str | None = argument(None, "Write table and pictures to this folder.")
 
 
 ARGUMENTS = (WordsArguments, DataArguments)

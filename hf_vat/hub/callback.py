@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset, IterableDataset
 from transformers import PreTrainedTokenizerBase, TrainerCallback
 
+from hf_vat.arguments import argument
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.inference import whole_number
@@ -27,23 +28,18 @@ logger = logging.getLogger(__name__)
 class CardArguments:
     """What the model card of a run measures and shows. For `HfArgumentParser`."""
 
-    card_texts: int = field(
-        default=500,
-        metadata={
-            "help": "Texts of the test or validation split, drawn at random, on which the faithfulness in the model card is "
-            "measured; 0: not measured."
-        },
+    card_texts: int = argument(
+        500,
+        "Texts of the test or validation split, drawn at random, on which the faithfulness in the model card is "
+        "measured; 0: not measured.",
     )
-    card_examples: int | None = field(
-        default=None,
-        metadata={
-            "help": "How many of these texts the model card shows, word by word; 0: none. By default 3, and none where the "
-            "data are local files, which may be private."
-        },
+    card_examples: int | None = argument(
+        None,
+        "How many of these texts the model card shows, word by word; 0: none. By default 3, and none where the "
+        "data are local files, which may be private.",
     )
-    card_license: str | None = field(
-        default=None,
-        metadata={"help": "License of the model, as the Hub calls it: apache-2.0, mit, cc-by-4.0, other, ..."},
+    card_license: str | None = argument(
+        None, "License of the model, as the Hub calls it: apache-2.0, mit, cc-by-4.0, other, ..."
     )
     card_language: list[str] = field(
         default_factory=list, metadata={"help": "Languages of the texts, as codes of ISO 639: en, or en fr."}

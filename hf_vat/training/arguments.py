@@ -1,17 +1,13 @@
 """Training arguments of VAT and of word masks."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from transformers import TrainingArguments
 
+from hf_vat.arguments import argument
 from hf_vat.errors import InputError
 from hf_vat.models.phases import PHASES
-
-
-def _setting(default: Any, help: str, **metadata) -> Any:
-    return field(default=default, metadata={"help": help, **metadata})
 
 
 @dataclass
@@ -71,43 +67,43 @@ class VATTrainingArguments(TrainingArguments):
     on, since phases leave parameters unused.
     """
 
-    num_train_epochs: float = _setting(6.0, "Epochs of all phases together.")
-    start: str = _setting(
+    num_train_epochs: float = argument(6.0, "Epochs of all phases together.")
+    start: str = argument(
         "finetune",
         "First phase: the learner alone, or learner and compressor together.",
         choices=[name for name, phase in PHASES.items() if phase.starts],
     )
-    start_epochs: int = _setting(0, "Epochs of the first phase.")
-    compress_epochs: int = _setting(2, "Epochs of a compressor phase.")
-    learn_epochs: int = _setting(4, "Epochs of a learner phase.")
-    compressor_learning_rate: float = _setting(1e-3, "Peak learning rate of attention, compressor and heads.")
-    predict_from: str = _setting(
+    start_epochs: int = argument(0, "Epochs of the first phase.")
+    compress_epochs: int = argument(2, "Epochs of a compressor phase.")
+    learn_epochs: int = argument(4, "Epochs of a learner phase.")
+    compressor_learning_rate: float = argument(1e-3, "Peak learning rate of attention, compressor and heads.")
+    predict_from: str = argument(
         "auto",
         "Head to predict with: the one trained last, or always the same.",
         choices=["auto", "learner", "compressor"],
     )
-    attention_probe_size: int = _setting(32, "Training texts on which the movement of the attention is measured.")
-    mask_beta_start: float | None = _setting(
+    attention_probe_size: int = argument(32, "Training texts on which the movement of the attention is measured.")
+    mask_beta_start: float | None = argument(
         None, "Weight of a word mask's term in the first epoch; it moves linearly to the end's."
     )
-    mask_beta_end: float | None = _setting(None, "Weight of a word mask's term in the last epoch.")
-    mask_beta_step_epochs: int | None = _setting(
+    mask_beta_end: float | None = argument(None, "Weight of a word mask's term in the last epoch.")
+    mask_beta_step_epochs: int | None = argument(
         None,
         "Move the weight by a tenth of the way after so many epochs. VMASK's code: from 1 towards 0.01, after each "
         "tenth of its epochs, so that it ends at 0.109.",
     )
-    early_stopping_patience: int | None = _setting(
+    early_stopping_patience: int | None = argument(
         None, "Stop after so many evaluations, or rounds of phases, that are no better than those before."
     )
-    early_stopping_threshold: float = _setting(0.0, "By how much an evaluation must be better to be so.")
-    class_weights: None | str | list[float] = _setting(  # noqa: RUF009, RUF036 - in this order HfArgumentParser reads words
+    early_stopping_threshold: float = argument(0.0, "By how much an evaluation must be better to be so.")
+    class_weights: None | str | list[float] = argument(  # noqa: RUF036 - in this order HfArgumentParser reads words
         None, "Weight of each class in the loss: 'balanced' by frequency, or one number per class.", nargs="+"
     )
-    warmup_steps: float = _setting(
+    warmup_steps: float = argument(
         0.1, "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."
     )
-    logging_nan_inf_filter: bool = _setting(False, "Keep off: a loss that is not finite stops.")
-    ddp_find_unused_parameters: bool | None = _setting(True, "Keep on: phases leave parameters unused.")
+    logging_nan_inf_filter: bool = argument(False, "Keep off: a loss that is not finite stops.")
+    ddp_find_unused_parameters: bool | None = argument(True, "Keep on: phases leave parameters unused.")
 
     def __post_init__(self):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):

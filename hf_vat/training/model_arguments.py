@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
+from hf_vat.arguments import argument
 from hf_vat.models import BertVMaskConfig, EncoderVMaskConfig
 from hf_vat.models.setting import Setting, unmet_need
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS
@@ -25,11 +26,11 @@ def _by_default(one: Setting) -> str:
 
 @dataclass
 class _Checkpoint:
-    model_name_or_path: str = field(
-        default="google-bert/bert-base-uncased",
-        metadata={"help": "Checkpoint of an encoder, such as BERT or RoBERTa: a Hub id or a local folder."},
+    model_name_or_path: str = argument(
+        "google-bert/bert-base-uncased",
+        "Checkpoint of an encoder, such as BERT or RoBERTa: a Hub id or a local folder.",
     )
-    model_revision: str = field(default="main", metadata={"help": "Branch, tag or commit of a Hub checkpoint."})
+    model_revision: str = argument("main", "Branch, tag or commit of a Hub checkpoint.")
 
 
 # What is not given of a model may be decided by a checkpoint; a word encoder always begins anew.
@@ -51,41 +52,26 @@ class ModelArguments(_Settings):
     too, and with `weight_decay` its ℓ2 baseline (AdamW, so the decay is decoupled; biases and layer norms have none).
     """
 
-    mask_type: str | None = field(
-        default=None,
-        metadata={
-            "help": "Mask on the words: VMASK, its competitors L2X and IBA, or 'none', the base model they compare with.",
-            "choices": MODEL_OPTIONS["mask_type"].choices,
-        },
+    mask_type: str | None = argument(
+        None,
+        "Mask on the words: VMASK, its competitors L2X and IBA, or 'none', the base model they compare with.",
+        choices=MODEL_OPTIONS["mask_type"].choices,
     )
-    max_length: int = field(
-        default=256,
-        metadata={"help": "Tokens per text at most, special ones included; fewer where the checkpoint takes fewer."},
+    max_length: int = argument(
+        256, "Tokens per text at most, special ones included; fewer where the checkpoint takes fewer."
     )
-    word_encoder: str | None = field(
-        default=None,
-        metadata={
-            "help": "Train a word encoder from scratch instead of a checkpoint.",
-            "choices": WORD_OPTIONS["word_encoder"].choices,
-        },
+    word_encoder: str | None = argument(
+        None, "Train a word encoder from scratch instead of a checkpoint.", choices=WORD_OPTIONS["word_encoder"].choices
     )
-    word_preset: str = field(
-        default="vat",
-        metadata={"help": "How a word encoder's words are cut.", "choices": ["plain", "vat", "vmask", "jw"]},
+    word_preset: str = argument("vat", "How a word encoder's words are cut.", choices=["plain", "vat", "vmask", "jw"])
+    min_count: int = argument(
+        1,
+        "How often a word must occur in the training data to be one of a word encoder's, unless it is among "
+        "--extra_words. VMASK's threshold t is t + 1 here.",
     )
-    min_count: int = field(
-        default=1,
-        metadata={
-            "help": "How often a word must occur in the training data to be one of a word encoder's, unless it is among "
-            "--extra_words. VMASK's threshold t is t + 1 here."
-        },
-    )
-    vectors: str | None = field(
-        default=None, metadata={"help": "Pretrained vectors of a word encoder: a file, a folder or a Hub id."}
-    )
-    extra_words: int = field(
-        default=20_000,
-        metadata={"help": "Frequent words of the vectors that a word encoder knows beside those of the training data."},
+    vectors: str | None = argument(None, "Pretrained vectors of a word encoder: a file, a folder or a Hub id.")
+    extra_words: int = argument(
+        20_000, "Frequent words of the vectors that a word encoder knows beside those of the training data."
     )
 
     def __post_init__(self):
