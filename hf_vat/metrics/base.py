@@ -1,5 +1,8 @@
 """What the `evaluate` modules share: inputs are checked before `datasets` casts them, and every text is counted."""
 
+import re
+from pathlib import Path
+
 import evaluate
 from datasets import Features, Sequence, Value
 
@@ -19,18 +22,18 @@ _SKIPPED = {
 }
 
 
-def info(description: str, arguments: str, papers: list[str], **features) -> evaluate.MetricInfo:
-    """What a module says of itself.
+def info(name: str, **features) -> evaluate.MetricInfo:
+    """What a module says of itself: its card's description, use, inputs, output and citation.
 
     Args:
-        arguments: what to give, what comes back, errors and an example.
-        papers: BibTeX of the papers it is from.
         features: its inputs, by name.
     """
+    card = (Path(__file__).parent / name / "README.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n\n(.+?)\n(?=^## |\Z)", card, re.MULTILINE | re.DOTALL))
     return evaluate.MetricInfo(
-        description=description,
-        citation="\n" + "".join(papers),
-        inputs_description=arguments,
+        description=sections["Metric description"],
+        citation=sections["Citation"].removeprefix("```bibtex\n").removesuffix("```"),
+        inputs_description="\n".join(sections[title] for title in ("How to use", "Inputs", "Output")),
         features=Features(features),
     )
 
