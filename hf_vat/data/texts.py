@@ -34,8 +34,7 @@ def texts_with_ids(
     Raises:
         InputError: while iterating, if a text cannot be used, or a label that is needed.
     """
-    reader = _TextReader(source.origin, text_column)
-    read = ((number, reader.read(number, cell), label) for number, (cell, label) in enumerate(cells, 1))
+    read = _read(source.origin, cells, text_column)
     if not labelled:
         return _unlabelled(source, read, args, names)
     rows = (Row(number, text, as_label(source, number, label)) for number, text, label in read)
@@ -74,33 +73,27 @@ def _label_or_none(source: RawSplit, number: int, value: object, ids: dict[str, 
     return found, found is not None
 
 
-class _TextReader:
-    """Texts as [`as_text`] gives them, or where each is a list of words, these."""
+def _read(origin: str, cells: Iterable[tuple], text_column: str) -> Iterator[tuple]:
+    """Number, text and label of each row: texts as [`as_text`] gives them, or where each is a list of words, these.
 
-    def __init__(self, origin: str, text_column: str):
-        self.origin, self.text_column = origin, text_column
-        self._split: bool | None = None
-
-    def read(self, number: int, cell: object) -> str | list[str] | None:
-        """
-        Raises:
-            InputError: if the cell cannot be used, or is split into words where those before are not.
-        """
+    Raises:
+        InputError: while iterating, if a text cannot be used, or is split into words where those before are not.
+    """
+    split: bool | None = None
+    for number, (cell, label) in enumerate(cells, 1):
         if cell is None or cell != cell:  # NaN
-            return None
+            yield number, None, label
+            continue
+        if split not in (None, isinstance(cell, list)):
+            raise InputError(
+                f"{origin}: row {number} of column {text_column!r} is {cell!r}, but those before are "
+                f"{'lists of words' if split else 'texts'}. Write all rows in the same way."
+            )
         split = isinstance(cell, list)
-        if self._split not in (None, split):
-            raise InputError(
-                f"{self.origin}: row {number} of column {self.text_column!r} is {cell!r}, but those before are "
-                f"{'lists of words' if self._split else 'texts'}. Write all rows in the same way."
-            )
-        self._split = split
-        if not isinstance(cell, list):
-            return as_text(self.origin, number, cell, self.text_column)
-        words = [as_text(self.origin, number, word, self.text_column) for word in cell]
-        visible = [word for word in words if word is not None]
-        if len(visible) < len(words):
-            raise InputError(
-                f"{self.origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
-            )
-        return visible or None
+        if not split:
+            yield number, as_text(origin, number, cell, text_column), label
+            continue
+        words = [as_text(origin, number, word, text_column) for word in cell]
+        if None in words:
+            raise InputError(f"{origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible.")
+        yield number, words or None, label

@@ -7,7 +7,7 @@ very negative, over 2, neutral, to 4, very positive.
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,9 +129,8 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
         InputError: if a file cannot be read, a line is not of that form, or no tweet is left.
     """
     path = Path(path).expanduser()
-    labels = None
-    if messages_path is not None:
-        labels = {ids: polarity for ids, polarity, _ in _messages(Path(messages_path).expanduser())}
+    messages = () if messages_path is None else _messages(Path(messages_path).expanduser())
+    labels = {ids: polarity for ids, polarity, _ in messages}
     tweets: dict[tuple[str, ...], list[tuple[int, int, int]]] = {}
     unavailable = set()
     for number, line in _lines(path):
@@ -151,18 +150,22 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
     rows, too_short, without_label = [], 0, 0
     for (*ids, text), expressions in tweets.items():
         tokens = text.split()
-        label = _common_polarity(expressions) if labels is None else labels.get(tuple(ids))
+        label = labels.get(tuple(ids))
+        if messages_path is None:
+            label = _one_polarity((polarity for _, _, polarity in expressions), if_both=_NEUTRAL)
         if max(last for _, last, _ in expressions) >= len(tokens):
             too_short += 1
         elif label is None:
             without_label += 1
         else:
-            token_labels = _merge(expressions, len(tokens), label)
             visible = [position for position, token in enumerate(tokens) if split_words(token)]
             rows.append(
                 {
                     "tokens": [tokens[position] for position in visible],
-                    "token_labels": [token_labels[position] for position in visible],
+                    "token_labels": [
+                        _one_polarity((found for first, last, found in expressions if first <= position <= last), label)
+                        for position in visible
+                    ],
                     "label": label,
                 }
             )
@@ -253,17 +256,12 @@ def _polarity(name: str, path: Path, number: int) -> int:
     return _POLARITIES[name]
 
 
-def _common_polarity(expressions: Sequence[tuple[int, int, int]]) -> int:
-    polarities = {polarity for _, _, polarity in expressions} - {_NEUTRAL}
-    return polarities.pop() if len(polarities) == 1 else _NEUTRAL
-
-
-def _merge(expressions: Sequence[tuple[int, int, int]], size: int, label: int) -> list[int]:
-    merged = []
-    for position in range(size):
-        found = {polarity for first, last, polarity in expressions if first <= position <= last} - {_NEUTRAL}
-        merged.append(found.pop() if len(found) == 1 else label if found else _NEUTRAL)
-    return merged
+def _one_polarity(polarities: Iterable[int], if_both: int) -> int:
+    """The one polarity, neutral ones aside."""
+    found = set(polarities) - {_NEUTRAL}
+    if not found:
+        return _NEUTRAL
+    return found.pop() if len(found) == 1 else if_both
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:

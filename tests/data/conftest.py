@@ -1,11 +1,8 @@
 """Files that tests write."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 from tables import save
 
 

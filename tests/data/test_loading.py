@@ -17,9 +17,6 @@ from transformers import HfArgumentParser
 from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.errors import InputError
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-
 # Sources
 
 
@@ -76,10 +73,8 @@ def test_folder_of_parquet_shards_as_cloned_from_the_hub(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name, sizes", [("sst2", (6920, 872, 1821)), ("trec", (5000, 452, 500))])
-def test_pitfall_31_real_set_has_its_sizes_and_exact_texts(name, sizes):
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there")
+def test_pitfall_31_real_set_has_its_sizes_and_exact_texts(shared_data, name, sizes):
+    folder = shared_data / name
     splits = load(dataset_name=str(folder))
     assert tuple(splits.num_rows.values()) == sizes
     for split, dataset in splits.items():
@@ -207,13 +202,6 @@ def test_c74_other_encodings_need_the_option_and_the_error_says_so(write, stream
 def test_c74_byte_order_mark_quotes_and_line_ends(write, encoding, streaming):
     path = write("train.csv", 'text,label\r\n"a, ""b""\nc",x\r\nd,y\r\n', encoding)
     assert train_rows(path, streaming, text_column="text") == [('a, "b"\nc', "x"), ("d", "y")]
-
-
-def test_texts_longer_than_the_csv_modules_usual_limit(write):
-    text = "word " * 30_000
-    limit = csv.field_size_limit()
-    assert load(train_file=write("train.csv", f"text,label\n{text},x\nb,y\n"))["train"]["text"][0] == text
-    assert csv.field_size_limit() == limit
 
 
 @BOTH
