@@ -1,7 +1,7 @@
 """Folders that an earlier version saved (commit 0eaa98c) load with the same settings and give the same logits.
 
 They are tiny models with random weights: `torch.manual_seed(i); model = cls(config); model.train()(**batch)` (for the
-estimates of IBA), `model.eval().save_pretrained(name)`, of which configuration and weights are kept. `expected.safetensors`
+estimates of IBA), `model.eval().save_pretrained(name)`, of which weights and configuration, on one line, are kept. `expected.safetensors`
 holds the batch and what that version gave for it.
 """
 
