@@ -95,5 +95,7 @@ def _read(origin: str, cells: Iterable[tuple], text_column: str) -> Iterator[tup
             continue
         words = [as_text(origin, number, word, text_column) for word in cell]
         if None in words:
-            raise InputError(f"{origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible.")
+            raise InputError(
+                f"{origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
+            )
         yield number, words or None, label

@@ -12,12 +12,12 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from datasets import DatasetDict
@@ -99,8 +99,8 @@ class Cell(ABC):
         return f"{self.dataset}-{self.encoder}-{kind}-{self.seed}"
 
     @property
-    def settled(self) -> Encoder:
-        """The encoder, with what is settled for the system on it."""
+    def settled(self) -> Any:
+        """The encoder, with what is settled for the system on it: an [`Encoder`] of the paper's own class."""
         return self.encoders[self.encoder]
 
     @property
@@ -233,7 +233,8 @@ def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> d
     then = [cell for cell in missing if cell not in (*first, *timed)]
     for label, group in (("cells", first), ("cells that build on them", then), ("timed cells", timed)):
         in_parallel(run_cell, [(cell, settings) for cell in group], 1 if group is timed else jobs, label)
-    return {cell: cell.result(settings) for cell in cells}
+    results = {cell: cell.result(settings) for cell in cells}
+    return {cell: result for cell, result in results.items() if result is not None}
 
 
 def run_cell(cell: Cell, settings: CellSettings) -> None:
@@ -278,7 +279,8 @@ def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int
         threads = max(1, torch.get_num_threads() // jobs)
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(jobs, context, _begin_worker, (threads,)) as pool:
-            waiting, running = list(tasks), set()
+            waiting = list(tasks)
+            running: set[Future] = set()
             while waiting or running:
                 while waiting and len(running) < jobs:  # no more: the pool would not give them back
                     running.add(pool.submit(function, *waiting.pop(0)))
@@ -290,10 +292,10 @@ def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int
 
 def _begin_worker(threads: int) -> None:
     torch.set_num_threads(threads)
-    parent = multiprocessing.parent_process().sentinel
+    parent: Any = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
-        wait_for([parent])
+        wait_for([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hf_vat.data.offline import glove_folder, minilm_folder
 from hf_vat.training import recipes
@@ -35,7 +36,7 @@ class Encoder(ABC):
         """What must agree before a trained system is used again."""
 
 
-def word_encoder(name: str, **settings) -> dict:
+def word_encoder(name: str, **settings) -> dict[str, Any]:
     """The attributes of an encoder that learns from scratch, on GloVe vectors.
 
     Args:
@@ -50,7 +51,7 @@ def word_encoder(name: str, **settings) -> dict:
 
 
 # The attributes of pretrained encoders. MiniLM stands in for BERT-base, and needs no Hub.
-BERT = {
+BERT: dict[str, Any] = {
     "paper": "BERT",
     "model": lambda: {"model_name_or_path": "google-bert/bert-base-uncased"},
     "training": recipes.PRETRAINED,

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from hf_vat.report import Table
 
 from .cells import Cell, CellSettings
 from .claims import band, claims_tables, compare, mean_sd, per_text, recipes_tables
-from .encoders import Encoder, under_recipe
+from .encoders import under_recipe
 from .pages import Figure, Page, write_page, write_tables
 
 _ON_PAGE = 30  # texts whose explanations the page shows
@@ -75,7 +75,7 @@ class Results(ABC):
         kinds = {cell.kind for cell in self.results}
         return [row for row in rows if self._kind(row) in kinds]
 
-    def cells(self, dataset: str, encoder: str, row: str) -> list[Cell]:
+    def cells(self, dataset: str, encoder: str, row: str) -> list[Any]:
         """The cells that give a row, by seed."""
         wanted = (dataset, encoder, self._kind(row))
         found = [cell for cell in self.results if (cell.dataset, cell.encoder, cell.kind) == wanted]
@@ -100,16 +100,16 @@ class Results(ABC):
             group: the score's name in the counts, if it is not its own.
         """
         claim = {"dataset": dataset, "encoder": encoder, "score": score, "claim": f"{better} > {worse}"}
-        claim |= {"group": group or score, "paper": None}
+        claim["group"] = group or score
         rows = [self.values(dataset, encoder, row, score) for row in (better, worse)]
         return self.beside_paper(claim | compare(*rows))
 
     def beside_paper(self, claim: dict) -> dict:
         """The claim with the difference that the paper prints."""
-        printed = [
+        better, worse = (
             self.printed(claim["dataset"], claim["encoder"], row, claim["score"]) for row in claim["claim"].split(" > ")
-        ]
-        return claim | {"paper": None if None in printed else printed[0] - printed[1]}
+        )
+        return claim | {"paper": None if better is None or worse is None else better - worse}
 
     def curves(self, dataset: str, encoder: str) -> dict:
         """Scores by number of words, for `top_k_curves`; see [`band`](hf_vat.reproduction.claims.band)."""
@@ -173,7 +173,7 @@ class Results(ABC):
             "last stretch)."
         )
 
-    def each_encoder(self, describe: Callable[[Encoder], str]) -> str:
+    def each_encoder(self, describe: Callable[[Any], str]) -> str:
         """What is told of each encoder."""
         used = {cell.encoder: cell.settled for cell in self.results}
         return "; ".join(f"`{name}`: {describe(encoder)}" for name, encoder in used.items())
@@ -193,7 +193,7 @@ class Paper(ABC):
         name: of the command's argument, and of the files.
         titles: of the page, by recipe. A recipe is a way to train all systems; its encoders are named by
             [`under_recipe`](hf_vat.reproduction.encoders.under_recipe).
-        tables: headings of the paper's tables by number; `by_default` those that need no further files.
+        tables: numbers of the paper's tables; `by_default` those that need no further files.
         systems: kinds of cells that one can choose among; `required` those that claims are about.
         cell, results: what is run, and what tables and claims come from.
         shown: whose explanations the page shows: by name, row and file of explanations.
@@ -202,7 +202,7 @@ class Paper(ABC):
 
     name: ClassVar[str]
     titles: ClassVar[Mapping[str, str]]
-    tables: ClassVar[Mapping[int, str]]
+    tables: ClassVar[tuple[int, ...]]
     by_default: ClassVar[tuple[int, ...]]
     systems: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, str]]
@@ -212,11 +212,11 @@ class Paper(ABC):
     note: ClassVar[str] = ""
 
     @abstractmethod
-    def introduction(self, results: Results) -> list[str]:
+    def introduction(self, results: Any) -> list[str]:
         """Paragraphs below the title: on what systems ran, and how they were trained."""
 
     @abstractmethod
-    def figures(self, results: Results, settings: CellSettings | None, dataset: str, encoder: str) -> list[Figure]:
+    def figures(self, results: Any, settings: CellSettings | None, dataset: str, encoder: str) -> list[Figure]:
         """The paper's figures for a data set and encoder, which the page adds to their names and headings.
 
         Args:

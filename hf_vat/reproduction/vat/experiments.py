@@ -80,7 +80,7 @@ class VATCell(Cell):
         ends = self.settled.recipe.iterations(self.trained_as == "VAT")
         keep = [_KeepIterations(ends.values())]
         folder = self.train(settings, data, keep, predict_from="learner", save_strategy="no", eval_strategy="no")
-        found = {}
+        found: dict[int, Path] = {}
         for checkpoint in folder.glob("checkpoint-*"):
             epoch = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["epoch"]
             # An interrupted run has another checkpoint, where it stopped.
@@ -107,8 +107,9 @@ class VATCell(Cell):
             elif row != "base":
                 save_to = self.explanations(settings, row)
                 explanations = explain(model, tokenizer, texts, labels=labels, batch_size=BATCH_SIZE, save_to=save_to)
-                for name, scorer in (("base", self._judge(settings, data)), ("self", (model, tokenizer))):
-                    measured = Faithfulness(*scorer, explanations, ks=KS, batch_size=BATCH_SIZE)
+                judges = {"base": self._judge(settings, data), "self": (model, tokenizer)}
+                for name, (judge, judges_tokenizer) in judges.items():
+                    measured = Faithfulness(judge, judges_tokenizer, explanations, ks=KS, batch_size=BATCH_SIZE)
                     found[name] = _wanted(measured.measure(explanations, row).values)
 
                 def explained(texts, model=model, tokenizer=tokenizer):
@@ -116,12 +117,13 @@ class VATCell(Cell):
 
                 found["words"] = _against_words(words, explained)
             rows[row] = {"iteration": number, **found}
-        np.savez_compressed(self.vectors(settings), **vectors)
+        np.savez_compressed(self.vectors(settings), vectors=vectors["vectors"], labels=vectors["labels"])
         return {"iterations": iterations, "rows": rows}
 
     def _judge(self, settings: CellSettings, data: DatasetDict):
-        number = self.needs.result(settings)["rows"]["base"]["iteration"]
-        return load_classifier(str(self.needs.iterations(settings, data)[number]))
+        base = replace(self, kind="base")
+        rows = (base.result(settings) or {})["rows"]  # it is finished, as this cell needs it
+        return load_classifier(str(base.iterations(settings, data)[rows["base"]["iteration"]]))
 
 
 def words_file(settings: CellSettings, dataset: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class VATPaper(Paper):
 
     name = "vat"
     titles: ClassVar = {"paper": "VAT again"}
-    tables = TABLES
+    tables = tuple(TABLES)
     by_default = (2, 3, 4, 6)
     systems = KINDS
     required = ("base", "VAT")
@@ -75,7 +75,7 @@ class VATPaper(Paper):
             return load_explanations(cells[system].explanations(settings, system))
 
         @cache
-        def points(system: str, position: int) -> tuple[np.ndarray, np.ndarray]:
+        def points(system: str, position: int) -> tuple[Any, Any]:
             stored = np.load(cells[system].vectors(settings))
             return tsne(stored["vectors"][position]), stored["labels"]
 

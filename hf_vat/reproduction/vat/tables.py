@@ -166,7 +166,7 @@ class VATResults(Results):
     def claims(self, numbers: Sequence[int]) -> list[dict]:
         found = []
         for dataset, encoder in self.settings():
-            compared = []
+            compared: list[tuple[str, ...]] = []
             for number in numbers:
                 score = TABLES[number][1]
                 if number == 2:

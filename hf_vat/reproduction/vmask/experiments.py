@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from datasets import DatasetDict
@@ -69,7 +70,7 @@ class VMaskCell(Cell):
 
     def arguments(self, settings: CellSettings) -> tuple[ModelArguments, dict]:
         model, training = super().arguments(settings)
-        given = {}
+        given: dict[str, Any] = {}
         if self.needs:
             given["model_name_or_path"] = str(self.needs.folder(settings) / "model")
         if self.settled.paper_lengths:
@@ -132,7 +133,7 @@ class VMaskCell(Cell):
         encoder, test = self.settled, data["test"]
         rows = test.select(np.sort(np.random.default_rng(0).permutation(len(test))[:AOPC_TEXTS]))
         texts, labels = rows["text"][:], rows["label"][:]
-        found = {"aopc": {}, "aopc_softmax": {}}
+        found: dict[str, Any] = {"aopc": {}, "aopc_softmax": {}}
         for method, samples in zip(METHODS, (encoder.lime_samples, encoder.shapley_samples), strict=True):
             explanations = explain(
                 model,

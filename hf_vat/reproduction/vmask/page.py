@@ -1,9 +1,8 @@
 """The VMASK paper as something to reproduce: what its page tells, and its figures."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from hf_vat.explanations import GlobalImportance
 from hf_vat.report import frequency_scatter, top_k_curves, word_bars
 from hf_vat.reproduction.cells import Cell, CellSettings
 from hf_vat.reproduction.pages import Figure
@@ -27,8 +26,8 @@ class VMaskPaper(Paper):
 
     name = "vmask"
     titles: ClassVar = {"paper": "VMASK again", "code": "VMASK by its published code"}
-    tables = TABLES
-    by_default = tuple(TABLES)
+    tables = tuple(TABLES)
+    by_default = tables
     systems = SYSTEMS
     required = ("base", "VMASK")
     cell = VMaskCell
@@ -66,7 +65,7 @@ class VMaskPaper(Paper):
     def figures(self, results: VMaskResults, settings: CellSettings | None, dataset: str, encoder: str) -> list[Figure]:
         """Figures 1 to 3; words are those of the first seed."""
 
-        def words() -> dict[str, GlobalImportance]:
+        def words() -> dict[str, Any]:
             return {
                 system: results.cells(dataset, encoder, system)[0].importance(settings)
                 for system in results.there(MASKS)

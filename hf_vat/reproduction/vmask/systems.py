@@ -1,6 +1,7 @@
 """The systems of the VMASK paper on its encoders: what they are made of, and how they are trained."""
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from hf_vat.reproduction.encoders import BERT, MINILM, Encoder, under_recipe, word_encoder
 
@@ -61,7 +62,8 @@ class VMaskEncoder(Encoder):
         """Of "start" too, which systems on a pretrained encoder share."""
         if kind == "start":
             return {"pooling": "first", "bottleneck": "none"}, {"num_train_epochs": self.start_epochs}
-        model, training = {"mask_type": _MASK_TYPES[kind]}, {"num_train_epochs": self.epochs}
+        model: dict[str, Any] = {"mask_type": _MASK_TYPES[kind]}
+        training: dict[str, Any] = {"num_train_epochs": self.epochs}
         if kind == "l2":
             training["weight_decay"] = self.weight_decay
         if kind == "VMASK":
@@ -72,9 +74,21 @@ class VMaskEncoder(Encoder):
 
 # docs/results/vmask.md was measured with a constant rate.
 _CONSTANT = {"training": MINILM["training"] | {"lr_scheduler_type": "constant_with_warmup"}}
-_GLOVE = {"word_preset": "vmask", "word_dropout": 0.2}
-_SCRATCH = {"start_epochs": 0, "epochs": 40, "weight_decay": 0.1, "lime_samples": 500, "shapley_samples": 10}
-_STARTED = {"start_epochs": 3, "epochs": 3, "weight_decay": 0.1, "lime_samples": 100, "shapley_samples": 5}
+_GLOVE: dict[str, Any] = {"word_preset": "vmask", "word_dropout": 0.2}
+_SCRATCH: dict[str, Any] = {
+    "start_epochs": 0,
+    "epochs": 40,
+    "weight_decay": 0.1,
+    "lime_samples": 500,
+    "shapley_samples": 10,
+}
+_STARTED: dict[str, Any] = {
+    "start_epochs": 3,
+    "epochs": 3,
+    "weight_decay": 0.1,
+    "lime_samples": 100,
+    "shapley_samples": 5,
+}
 ENCODERS = {
     "cnn": VMaskEncoder(**word_encoder("cnn", encoder_size=300, **_GLOVE), **_SCRATCH),
     "lstm": VMaskEncoder(**word_encoder("lstm", encoder_size=100, **_GLOVE), **_SCRATCH),
@@ -102,7 +116,7 @@ def _by_code(usual: VMaskEncoder) -> VMaskEncoder:
         site="embedding_output" if pretrained else "word",
         beta_step_epochs=epochs // 10,
     )
-    differs = {} if pretrained else {"head_layers": 1}
+    differs: dict[str, Any] = {} if pretrained else {"head_layers": 1}
     if usual.paper == "CNN":
         differs["embedding_dropout"] = 0.0
     return replace(

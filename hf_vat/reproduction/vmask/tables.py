@@ -154,8 +154,8 @@ class VMaskResults(Results):
         def cell(dataset: str, encoder: str, system: str) -> str:
             [run] = self.runs(dataset, encoder, "cost")
             ratio = run["step_seconds"][system] / run["step_seconds"]["base"]
-            printed = [VMASK_SECONDS[ENCODERS[encoder].paper, one].get(dataset) for one in (system, "base")]
-            return f"{ratio:.2f}" + ("" if None in printed else f" [{printed[0] / printed[1]:.2f}]")
+            ours, base = (VMASK_SECONDS[ENCODERS[encoder].paper, one].get(dataset) for one in (system, "base"))
+            return f"{ratio:.2f}" + ("" if ours is None or base is None else f" [{ours / base:.2f}]")
 
         asked = ", ".join(f"{limit} ({name})" for name, limit in _COST_LIMITS.items())
         table = self.across(
@@ -197,7 +197,7 @@ class VMaskResults(Results):
             "Figure 1 in numbers: same prediction on the top words alone",
             ["ranking", *(f"k = {k}" for k in KS)],
             self.there(self.ranked),
-            lambda *place: [self.mean(*place, f"posthoc_self@{k}") for k in KS],
+            lambda dataset, encoder, row: [self.mean(dataset, encoder, row, f"posthoc_self@{k}") for k in KS],
             "posthoc_self@k of words ranked by the mask, percent of test texts. Random rankings are those of VMASK's models.",
         )
 
