@@ -20,9 +20,9 @@ from hf_vat.report import Table
 from hf_vat.reproduction import CellSettings
 from hf_vat.reproduction.measuring import predicted_right
 from hf_vat.reproduction.vmask import ENCODERS, VMaskCell
-from hf_vat.reproduction.vmask.systems import Recipe, VMaskEncoder
+from hf_vat.reproduction.vmask.systems import MaskRecipe, VMaskEncoder
 
-PAPER = Recipe(
+PAPER = MaskRecipe(
     layers=1, sample="soft", beta_start=1.0, beta_end=0.01
 )  # β: close to the code's, as the paper tells none
 # row of the table: system, its recipe, factors of the number of epochs and of the encoder's learning rate

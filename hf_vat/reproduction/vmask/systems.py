@@ -10,7 +10,7 @@ _MASK_TYPES = {"base": "none", "l2": "none", "L2X": "l2x", "IBA": "iba", "VMASK"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class MaskRecipe:
     """How VMASK is trained where paper and published code differ or are silent. The defaults are the recipe "paper".
 
     Attributes:
@@ -47,7 +47,7 @@ class VMaskEncoder(Encoder):
     weight_decay: float
     lime_samples: int
     shapley_samples: int
-    recipe: Recipe = Recipe()
+    recipe: MaskRecipe = MaskRecipe()
     paper_lengths: bool = False
 
     def decisive(self, kind: str) -> dict:
@@ -108,7 +108,7 @@ def _by_code(usual: VMaskEncoder) -> VMaskEncoder:
     """
     pretrained = usual.pretrained
     epochs = 10 if pretrained else usual.epochs  # the code has 100
-    recipe = Recipe(
+    recipe = MaskRecipe(
         layers=2,
         sample="hard_st",
         hidden_size=_CODE_HIDDEN[usual.paper],
