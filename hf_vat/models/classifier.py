@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from transformers import initialization as init
-from transformers.models.bert.modeling_bert import BertEmbeddings
 from transformers.processing_utils import Unpack
 from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
@@ -15,7 +14,7 @@ from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
-from .word_mask import MASKS, InformationBottleneckMask
+from .word_mask import MASKS, InformationBottleneckMask, MaskableEmbeddings
 from .words import position_offset
 
 logger = logging.get_logger(__name__)
@@ -85,18 +84,6 @@ class ClassificationHead(nn.Module):
     def forward(self, vector: torch.Tensor) -> torch.Tensor:
         hidden = vector if self.dense is None else torch.tanh(self.dense(vector))
         return self.out_proj(self.dropout(hidden))
-
-
-class MaskableEmbeddings(BertEmbeddings):
-    """
-    BERT's embedding layer, whose output [B, T, H] may lie under a mask: BERT, which calls it, is given that output as
-    `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
-    """
-
-    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:
-        if input_ids is None and not of_words:
-            return inputs_embeds
-        return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)
 
 
 class VATClassifier:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from transformers.models.bert.modeling_bert import BertEmbeddings
 
 from .attention import masked_softmax
 
@@ -201,6 +202,18 @@ class InformationBottleneckMask(WordMask):
 
 
 MASKS: dict[str, type[WordMask]] = {"vmask": VariationalMask, "l2x": L2XMask, "iba": InformationBottleneckMask}
+
+
+class MaskableEmbeddings(BertEmbeddings):
+    """
+    BERT's embedding layer, whose output [B, T, H] may lie under a mask: BERT, which calls it, is given that output as
+    `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
+    """
+
+    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:
+        if input_ids is None and not of_words:
+            return inputs_embeds
+        return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)
 
 
 def _multiply(words: torch.Tensor, mask: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
