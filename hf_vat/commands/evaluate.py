@@ -8,7 +8,7 @@ CSV. The scorer is the model whose predictions are watched while words are taken
 default the model scores itself. After an interruption the same command goes on where it stopped.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hf_vat.arguments import argument
@@ -24,20 +24,12 @@ from hf_vat.options import refuse_without_effect, settings_of
 
 @dataclass
 class EvaluateArguments:
-    model: str = field(metadata={"help": "Classifier that is explained: a folder or a Hub id."})
-    methods: list[str] = field(
-        metadata={"help": f"One or more of {', '.join(name for name in METHODS if name != 'random')}."}
-    )
-    settings: list[str] = field(
-        default_factory=list, metadata={"help": "Settings of methods, e.g. lime.n_samples=500 shapley.exact=true."}
-    )
+    model: str = argument(help="Classifier that is explained: a folder or a Hub id.")
+    methods: list[str] = argument(help=f"One or more of {', '.join(name for name in METHODS if name != 'random')}.")
+    settings: list[str] = argument([], "Settings of methods, e.g. lime.n_samples=500 shapley.exact=true.")
     scorer: str | None = argument(None, "Classifier that is asked; the model by default.")
-    ks: list[int] = field(
-        default_factory=lambda: list(range(1, 11)), metadata={"help": "Numbers of words, e.g. 1 5 10."}
-    )
-    shares: list[float] = field(
-        default_factory=lambda: list(ERASER_SHARES), metadata={"help": "Shares of words, e.g. 0.1 0.5."}
-    )
+    ks: list[int] = argument(list(range(1, 11)), "Numbers of words, e.g. 1 5 10.")
+    shares: list[float] = argument(list(ERASER_SHARES), "Shares of words, e.g. 0.1 0.5.")
     operator: str = argument("delete", "How the scorer's words are taken out.", choices=list(OPERATORS))
     confidence: float = argument(0.95, "Of the intervals.")
     max_length: int | None = argument(None, "Tokens per text; as many as the model takes.")

@@ -17,7 +17,7 @@ hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to a
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -52,12 +52,10 @@ _FAST = ("attention", "mask", "random")  # one model input for each text
 
 @dataclass
 class ExplainArguments:
-    model: str = field(metadata={"help": "Classifier: a folder or a Hub id."})
-    text: list[str] = field(default_factory=list, metadata={"help": "One or more texts, each in quotation marks."})
+    model: str = argument(help="Classifier: a folder or a Hub id.")
+    text: list[str] = argument([], "One or more texts, each in quotation marks.")
     method: str = argument("attention", f"How words are scored: {', '.join(METHODS)}.")
-    settings: list[str] = field(
-        default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
-    )
+    settings: list[str] = argument([], "Settings of the method, e.g. n_samples=500 operator=mask.")
     target: str | None = argument(None, "Class to explain, by name or id; the predicted one by default.")
     batch_size: int = argument(32, "Model inputs per forward pass.")
     seed: int = argument(0, "Seed of methods that draw random numbers.")

@@ -10,7 +10,7 @@ writes words.csv, and as pictures the most important words (words.png, cloud.png
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hf_vat.arguments import argument
@@ -27,13 +27,11 @@ from hf_vat.report.terminal import clean
 
 @dataclass
 class WordsArguments:
-    model: str = field(metadata={"help": "Classifier: a folder or a Hub id."})
+    model: str = argument(help="Classifier: a folder or a Hub id.")
     method: str = argument(
         "mask", "'mask' reads the model's word mask; others explain each text.", choices=list(METHODS)
     )
-    settings: list[str] = field(
-        default_factory=list, metadata={"help": "Settings of the method, e.g. n_samples=500 operator=mask."}
-    )
+    settings: list[str] = argument([], "Settings of the method, e.g. n_samples=500 operator=mask.")
     aggregate: str = argument("abs_sum", "What becomes of a word's scores; not for 'mask'.", choices=list(AGGREGATES))
     split: str | None = argument(
         None,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -41,9 +41,7 @@ class CardArguments:
     card_license: str | None = argument(
         None, "License of the model, as the Hub calls it: apache-2.0, mit, cc-by-4.0, other, ..."
     )
-    card_language: list[str] = field(
-        default_factory=list, metadata={"help": "Languages of the texts, as codes of ISO 639: en, or en fr."}
-    )
+    card_language: list[str] = argument([], "Languages of the texts, as codes of ISO 639: en, or en fr.")
 
 
 class ModelCardCallback(TrainerCallback):
