@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,12 @@ def save(path: Path, rows, header=("text", "label")) -> Path:
     if path.suffix in (".csv", ".tsv"):
         with open(path, "w", encoding="utf-8", newline="") as file:
             csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows([header, *rows])
+        return path
+    if path.suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in [header, *rows]:
+            book.active.append(row)
+        book.save(path)
         return path
     records = [dict(zip(header, row, strict=True)) for row in rows]
     if path.suffix == ".parquet":

@@ -161,10 +161,7 @@ def as_excel(path, rows):
         raise ValueError("1.0 is 1")
     if any(isinstance(cell, str) and (cell[:1] == "=" or "\r" in cell or "_x" in cell) for cell in cells):
         raise ValueError("a formula, or characters that are written in another way")
-    book = openpyxl.Workbook()
-    for row in [("text", "label"), *rows]:
-        book.active.append([None if cell != cell else cell for cell in row])
-    book.save(path)
+    save(path, [[None if cell != cell else cell for cell in row] for row in rows])
 
 
 WRITERS = {

@@ -74,20 +74,11 @@ def test_f20_missing_texts_are_empty_or_left_out(write, streaming, caplog):
 
 
 @BOTH
-def test_f21_a_blank_line_of_a_single_column_is_an_empty_text(write, streaming):
-    assert read(write("test.csv", "review\na\n\nb\n"), streaming) == [("a", None), ("", None), ("b", None)]
+def test_f21_a_blank_line_or_row_of_a_single_column_is_an_empty_text(write, tmp_path, streaming):
+    book = save(tmp_path / "test.xlsx", [["a"], [None], ["b"], [None]], ["review"])
+    for path in (write("test.csv", "review\na\n\nb\n"), book):
+        assert read(path, streaming) == [("a", None), ("", None), ("b", None)]
     assert read(write("two.csv", "text,label\na,good\n\nb,bad\n"), streaming) == [("a", 1), ("b", 0)]
-
-
-def test_f21_so_is_an_empty_row_of_excel(tmp_path):
-    import openpyxl
-
-    book = openpyxl.Workbook()
-    for row in (["review"], ["a"], [None], ["b"], [None]):
-        book.active.append(row)
-    book.save(tmp_path / "test.xlsx")
-    for streaming in (False, True):
-        assert read(tmp_path / "test.xlsx", streaming) == [("a", None), ("", None), ("b", None)]
 
 
 # Samples
@@ -119,13 +110,6 @@ def test_f26_lists_of_words_are_texts_already_split(tmp_path, suffix, streaming)
     assert read(path, streaming, text_column="tokens") == expected
     args = DataArguments(test_file=str(path), text_column="tokens", drop_empty=True)
     assert load_texts(args, MODEL) == ([["ดี", "มาก"], ["New York", "12"]], [1, 0])
-
-
-@BOTH
-def test_f26_training_wants_texts(write, streaming):
-    path = write("train.jsonl", [(["a"], "x"), (["b"], "y")])
-    with pytest.raises(InputError, match=r"row 1 of column 'text' is \['a'\].* already split for explaining alone"):
-        list(load(train_file=path, streaming=streaming)["train"])
 
 
 @BOTH

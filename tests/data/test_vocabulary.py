@@ -112,7 +112,7 @@ def test_wrong_input_is_named(settings, message):
 @pytest.mark.parametrize(
     ("preset", "tokens"),
     [
-        ("plain", ["I", "don't", "like", "2", "well-made", "films", ":", "#", "bad", "@", "me", "'s", "3.5"]),
+        ("plain", ["I", "don't", "like", "2", "well-made", "films", ":", "#", "bad", "@", "me", "'", "s", "3.5"]),
         ("vat", ["i", "don't", "like", "2", "well-made", "films", ":", "#bad", "@me", "'", "s", "3.5"]),
         ("vmask", ["i", "don't", "like", "2", "well", "made", "films", "bad", "me", "'", "s", "3", "5"]),
         (
@@ -123,8 +123,6 @@ def test_wrong_input_is_named(settings, message):
 )
 def test_presets_by_hand(preset, tokens):
     tokenizer = train_word_tokenizer(["x"], preset)
-    if preset == "plain":
-        tokens[tokens.index("'s") : tokens.index("'s") + 1] = ["'", "s"]
     assert count_words(tokenizer, ["I don't like 2 well-made films: #bad @me 's 3.5"]) == Counter(tokens)
 
 

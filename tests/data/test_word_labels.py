@@ -14,13 +14,9 @@ from hf_vat.faithfulness.rationales import precision_recall_f1_at_k
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_file(name: str, *lines: str):
-        path = tmp_path / name
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        return path
-
-    return write_file
+def write(write):
+    """Write a file of lines."""
+    return lambda name, *lines: write(name, "".join(line + "\n" for line in lines))
 
 
 # SST
