@@ -19,6 +19,7 @@ from markupsafe import Markup
 from hf_vat.explanations import Explanation
 from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
+from hf_vat.writing import written_beside
 
 from .citations import CITED
 from .eval_results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
@@ -190,9 +191,8 @@ def write_card(folder: str | os.PathLike, card: str) -> Path | None:
         path = Path(folder, name)
         if not path.exists() or is_unedited(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f"{name}.part")
-            unfinished.write_text(card, encoding="utf-8", newline="\n")
-            unfinished.replace(path)
+            with written_beside(path) as unfinished:
+                unfinished.write_text(card, encoding="utf-8", newline="\n")
             return path
         logger.warning("%s was written or edited by someone and is kept as it is%s.", path, _AFTER[name])
     return None
