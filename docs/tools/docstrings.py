@@ -5,7 +5,7 @@ Google's style, which the rest is in, has one name per argument and a bare type 
 
 import re
 
-from griffe import Alias, AliasResolutionError, Extension, NameResolutionError, Object
+from griffe import AliasResolutionError, Extension, NameResolutionError, Object
 
 _REFERENCE = re.compile(r"\[`(~?)([\w.]+)`\](?![(\[])")
 _LINK = re.compile(r"\[`(\w+)`\]\((hf_vat\.[\w.]+)\)")
@@ -17,13 +17,8 @@ _TYPE = re.compile(r"`([^`]+)`(?: or `([^`]+)`)?(?:,? ?)(.*)")
 
 class Docstrings(Extension):
     def on_package(self, *, pkg, loader, **kwargs):
-        if pkg.name != "hf_vat":
-            return
-        # Names that the package imports where they are first used.
-        for name, module in zip(pkg["_LAZY"].value.keys, pkg["_LAZY"].value.values, strict=True):
-            name, module = name.strip("'\""), module.strip("'\"")
-            pkg.set_member(name, Alias(name, f"hf_vat{module}.{name}"))
-        _rewrite(pkg)
+        if pkg.name == "hf_vat":
+            _rewrite(pkg)
 
 
 def _rewrite(obj: Object) -> None:
