@@ -65,6 +65,7 @@ def test_a_digit_that_differs_is_found():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("file", "cell"), sample())
 def test_a_cell_that_is_trained_again_has_the_same_result(file, cell, tmp_path, shared_data):
     """To the digit, on one machine with as many threads; another rounds differently, and training carries that on.
