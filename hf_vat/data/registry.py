@@ -107,7 +107,6 @@ def _unescaped(text: str) -> str:
 
 # The data sets
 
-_SST1 = (8544, 1101, 2210)
 _SST2 = (6920, 872, 1821)
 _TREC = ("abbreviation", "entity", "description", "human", "location", "numeric")
 
@@ -146,7 +145,7 @@ PAPER_DATASETS: dict[str, PaperDataset] = {
         hub_id="SetFit/sst5",
         label_column="label_text",
         label_names=("very negative", "negative", "neutral", "positive", "very positive"),
-        sizes=_vat_and_vmask(*_SST1),
+        sizes=_vat_and_vmask(8_544, 1_101, 2_210),
         label_counts={"test": (279, 633, 389, 510, 399)},
     ),
     "sst2": PaperDataset(

@@ -55,14 +55,10 @@ def encode_sources(
         names, _ = names_of(sources["train"].origin, (row.complete for row in rows["train"] if row.complete))
     names = list(names)
     complete = {split: _complete_rows(sources[split].origin, rows[split], names, text_column, args) for split in rows}
-    splits = DatasetDict(
-        {
-            split: Dataset.from_list(
-                list(encode_rows(sources[split].origin, found, names, positions)), features=features_of(names)
-            )
-            for split, found in complete.items()
-        }
-    )
+    splits = DatasetDict()
+    for split, found in complete.items():
+        encoded = encode_rows(sources[split].origin, found, names, positions)
+        splits[split] = Dataset.from_list(list(encoded), features=features_of(names))
     if "train" in splits:
         check_classes(sources["train"].origin, splits["train"])
         if "validation" not in splits and args.validation_share > 0:

@@ -20,23 +20,6 @@ from tables import BOTH, GOOD_BAD, json_lines, load, save, train_rows
 
 from hf_vat.errors import InputError, MissingExtra
 
-
-@pytest.fixture
-def workbook(tmp_path):
-    def write_workbook(*rows, name: str = "train.xlsx", **sheets) -> Path:
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        for title, others in sheets.items():
-            sheet = book.create_sheet(title)
-            for row in others:
-                sheet.append(row)
-        book.save(tmp_path / name)
-        return tmp_path / name
-
-    return write_workbook
-
-
 # Encodings
 
 
@@ -360,12 +343,14 @@ def test_f22_damaged_archives_are_named(write, streaming):
 
 
 @BOTH
-def test_excel_workbooks_are_read(workbook, caplog, streaming):
+def test_excel_workbooks_are_read(tmp_path, caplog, streaming):
     caplog.set_level("INFO", "hf_vat")
-    path = workbook(
-        [], ["text", "label", "page"], ['a "b"\nc', 1, 2.5], [12, 0], [None, None, None], ["007", 1, "x"],
-        Notes=[["text"], ["other"]],
-    )  # fmt: skip
+    rows = [["text", "label", "page"], ['a "b"\nc', 1, 2.5], [12, 0], [None, None, None], ["007", 1, "x"]]
+    path = save(tmp_path / "train.xlsx", rows, header=[])
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("Notes").append(["text"])
+    book["Notes"].append(["other"])
+    book.save(path)
     assert train_rows(path, streaming) == [('a "b"\nc', "1"), ("12", "0"), ("007", "1")]
     assert [record.message for record in caplog.records if "sheet" in record.message] == [
         f"{path}: the first sheet, Sheet, is read"
@@ -373,8 +358,8 @@ def test_excel_workbooks_are_read(workbook, caplog, streaming):
 
 
 @BOTH
-def test_excel_workbooks_that_cannot_be_read_are_refused(workbook, write, streaming, monkeypatch):
-    for rows, message in (
+def test_excel_workbooks_that_cannot_be_read_are_refused(tmp_path, write, streaming, monkeypatch):
+    for (header, *rows), message in (
         (
             [["text", "label"], ["a", "x"], ["b", "y", "more"]],
             "row 2 has 3 cells, but the header has 2.*Give each column a name",
@@ -384,11 +369,11 @@ def test_excel_workbooks_that_cannot_be_read_are_refused(workbook, write, stream
         ([["text", "label"], ["a", "x"], [None, "y"]], r"row 2 \(column 'text'\)"),
     ):
         with pytest.raises(InputError, match=message):
-            train_rows(workbook(*rows), streaming)
+            train_rows(save(tmp_path / "train.xlsx", rows, header), streaming)
     for content in (GOOD_BAD, ""):
         with pytest.raises(InputError, match="not an Excel workbook"):
             train_rows(write("no.xlsx", content), streaming)
-    path = workbook(["text", "label"], ["a", "x"], ["b", "y"])
+    path = write("train.xlsx", [("a", "x"), ("b", "y")])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtra, match=r"This needs openpyxl; run: pip install 'hf-vat\[excel\]'"):
         train_rows(path, streaming)

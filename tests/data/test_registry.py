@@ -75,34 +75,22 @@ def counts(rows: Dataset) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "name, of_classes",
+    "name, of_classes, digests",
     [
-        ("sst1", [279, 633, 389, 510, 399]),
-        ("sst2", [912, 909]),
-        ("trec", [9, 94, 138, 65, 81, 113]),
-        ("subj", [495, 505]),
+        ("sst1", [279, 633, 389, 510, 399], ["7c328b5d2474de4d", "e3af5d765d51addb", "632cd1dac4142dd2"]),
+        ("sst2", [912, 909], ["2e21da8159913d67", "98dbab36df88387a", "929b530c89daec3c"]),
+        ("trec", [9, 94, 138, 65, 81, 113], ["54cb72ab1045b641", "7d1985564bb5896c", "6a4381428c9351ee"]),
+        ("subj", [495, 505], ["d96dc01aeb8e2f0b", "ac5783be62ce4486", "49cc59bb40de725f"]),
     ],
 )
-def test_pitfall_31_real_folder_has_the_papers_sizes(shared_data, name, of_classes):
+def test_pitfall_31_real_folder_has_the_papers_sizes_and_its_rows(shared_data, name, of_classes, digests):
+    """Texts, ids and class names in their order: a change makes committed results those of other data."""
     splits = load_paper_dataset(name, shared_data / name)
+    assert list(splits) == ["train", "validation", "test"]
     assert tuple(splits.num_rows.values()) == PAPER_DATASETS[name].sizes["VAT"] == PAPER_DATASETS[name].sizes["VMASK"]
     assert size_note(name, splits.num_rows) == ""
     assert splits["test"].features == PAPER_DATASETS[name].features
     assert counts(splits["test"]) == of_classes
-
-
-@pytest.mark.parametrize(
-    "name, digests",
-    [
-        ("trec", ["54cb72ab1045b641", "7d1985564bb5896c", "6a4381428c9351ee"]),
-        ("sst2", ["2e21da8159913d67", "98dbab36df88387a", "929b530c89daec3c"]),
-        ("subj", ["d96dc01aeb8e2f0b", "ac5783be62ce4486", "49cc59bb40de725f"]),
-    ],
-)
-def test_real_folder_gives_the_rows_that_results_were_measured_on(shared_data, name, digests):
-    """Texts, ids and class names in their order: a change makes committed results those of other data."""
-    splits = load_paper_dataset(name, shared_data / name)
-    assert list(splits) == ["train", "validation", "test"]
     contents = [[rows["text"][:], rows["label"][:], rows.features["label"].names] for rows in splits.values()]
     assert [hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16] for content in contents] == digests
 
@@ -167,21 +155,21 @@ def test_ag_news_is_unescaped(hub, with_sizes):
     assert load_paper_dataset("ag_news")["test"]["text"][0].startswith('It \'s AT&T and <b> $5 "so " ')
 
 
-TREC_TEXTS = [
-    "description and abstract concepts",
-    "entities",
-    "abbreviation",
-    "human beings",
-    "numeric values",
-    "locations",
-]
+TREC = {
+    "description and abstract concepts": "description",
+    "entities": "entity",
+    "abbreviation": "abbreviation",
+    "human beings": "human",
+    "numeric values": "numeric",
+    "locations": "location",
+}
 
 
 def test_trec_takes_coarse_classes_by_their_texts_not_their_ids(hub, with_sizes):
     with_sizes("trec", 6, 6, 6)
 
     def rows(copies):
-        texts = TREC_TEXTS * copies
+        texts = [*TREC] * copies
         return Dataset.from_dict(
             {
                 "text": [f"Question {row} ?" for row in range(len(texts))],
@@ -198,14 +186,7 @@ def test_trec_takes_coarse_classes_by_their_texts_not_their_ids(hub, with_sizes)
     assert splits["test"].column_names == ["text", "label"]
     names = ["abbreviation", "entity", "description", "human", "location", "numeric"]
     assert splits["test"].features["label"].names == names
-    assert [names[label] for label in splits["test"]["label"]] == [
-        "description",
-        "entity",
-        "abbreviation",
-        "human",
-        "numeric",
-        "location",
-    ]
+    assert [names[label] for label in splits["test"]["label"]] == [*TREC.values()]
     assert counts(splits["validation"]) == [1] * 6
 
 
