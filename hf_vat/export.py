@@ -20,6 +20,7 @@ from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -145,9 +146,8 @@ class OnnxClassifier(nn.Module):
             "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
         }
         inputs = {node.name: given[node.name] for node in self.session.get_inputs()}
-        return VATClassifierOutput(
-            **{name: torch.from_numpy(array) for name, array in _run(self.session, inputs).items()}
-        )
+        found: dict[str, Any] = {name: torch.from_numpy(array) for name, array in _run(self.session, inputs).items()}
+        return VATClassifierOutput(**found)
 
 
 class _Tensors(nn.Module):
@@ -189,7 +189,7 @@ def _or_refuse(classifier: _Tensors, doing: str, export: Callable):
         with _quietly():
             return export()
     except Exception as error:  # of many kinds
-        cause = error
+        cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
         reason = f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"

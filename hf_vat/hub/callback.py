@@ -133,7 +133,7 @@ class ModelCardCallback(TrainerCallback):
         best_step = state.best_global_step if args.load_best_model_at_end else None
         splits = self.splits or _splits_of(trainer)
         max_length = getattr(trainer.processing_class, "model_max_length", None)
-        facts = {
+        known = {
             "name": Path(args.output_dir).name or "model",
             "config": model.config,
             "seed": args.seed,
@@ -150,7 +150,7 @@ class ModelCardCallback(TrainerCallback):
             "device": f"{args.world_size} process{'es' if args.world_size > 1 else ''} on {args.device.type}",
             "results": logged_results(state.log_history, state.global_step, best_step),
         }
-        facts = CardFacts(**facts | {name: value for name, value in about.items() if value is not None})
+        facts = CardFacts(**known | {name: value for name, value in about.items() if value is not None})
         facts.measured = self._measure(trainer, splits, facts.data)
         return facts
 
@@ -198,7 +198,7 @@ def _has_texts(rows) -> bool:
     return isinstance(rows, Dataset) and "text" in rows.column_names
 
 
-def _draw_curves(log: list[dict], path: Path) -> bool:
+def _draw_curves(log: Sequence[Mapping], path: Path) -> bool:
     path.unlink(missing_ok=True)
     try:
         training_curves({"training": log}, path)

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hf_vat.explanations import Explanation
+from hf_vat.models.configuration_vat import VATSettings
 from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
 from hf_vat.writing import written_beside
@@ -74,7 +75,7 @@ class CardFacts:
     """
 
     name: str
-    config: object
+    config: VATSettings
     seed: int
     repo_id: str | None = None
     revision: str | None = None
@@ -391,7 +392,7 @@ def _tenths(share: float, sign: str = "") -> str:
     return f"{round(100 * share, 1) + 0.0:{sign}.1f}"  # + 0.0: never -0.0
 
 
-def _faithfulness_table(measured: Measured) -> Markup:
+def _faithfulness_table(measured: Measured) -> Markup | None:
     names = list(measured.rankings[RANDOM])
     accuracy = _percent(measured.accuracy)
     rows = [

@@ -182,10 +182,11 @@ def _logged(name: str, value: float, split: str, n: int) -> Result:
 
 
 def _mean(name: str, values: np.ndarray, definition: str, split: str) -> Result:
-    bounds = None
+    interval: tuple[float, float] | None = None
     if len(values) >= _LEAST and np.ptp(values.astype(float)) > 0 and has_intervals():
-        _, *bounds = bootstrap_interval(values, CONFIDENCE)
-    return Result(name, float(np.mean(values)), definition, split, len(values), bounds and tuple(bounds))
+        _, low, high = bootstrap_interval(values, CONFIDENCE)
+        interval = low, high
+    return Result(name, float(np.mean(values)), definition, split, len(values), interval)
 
 
 def has_intervals() -> bool:

@@ -84,7 +84,7 @@ def non_default(arguments) -> dict[str, object]:
         value, default = _plain(getattr(arguments, field.name)), _plain(_default(field))
         if field.name in _PRIVATE or value == default or not (value or default):  # None, [] and "" all say: none
             continue
-        if is_dataclass(value):
+        if is_dataclass(value) and not isinstance(value, type):
             if value == type(value)():
                 continue
             value = vars(value)

@@ -130,7 +130,7 @@ def _draw_key(axis, runs, y: float) -> None:
         notes["✗ wrong"] = {"color": _WRONG}
     if not all(seen for explanation in explanations for seen in explanation.seen):
         notes["not seen by the model"] = {"color": _UNSEEN}
-    x = left + length + 4
+    x: float = left + length + 4
     for note, style in notes.items():
         _write(axis, note, x, y, **style)
         x += text_width(note, _SIZE) + _GAP
