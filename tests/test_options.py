@@ -57,102 +57,81 @@ ALWAYS = {
 }
 WORDS = "--word_encoder lstm"
 MASK = "--mask_type vmask"
+
+
+def rows(refused: str, accepted: str | None, **values) -> dict[str, tuple[str, str | None]]:
+    """For each of these options the command line, with this value of it, that is refused, and one that is accepted.
+
+    Args:
+        refused: other options, with which it has no effect.
+        accepted: other options, with which it has one; None if it has none whatever they are.
+    """
+    options = {name: f"--{name} {value}" for name, value in values.items()}
+    return {
+        name: (f"{option} {refused}", None if accepted is None else f"{option} {accepted}")
+        for name, option in options.items()
+    }
+
+
 READ = {
-    "encoding": ("--encoding latin-1 --test_file a.parquet", "--encoding latin-1"),
-    "class_names": ("--class_names no yes", None),
-    "max_train_samples": ("--max_train_samples 5", None),
-    "validation_share": ("--validation_share 0.2", None),
-    "split_seed": ("--split_seed 1", "--split_seed 1 --max_eval_samples 5"),
-    "train_file": ("--train_file b.csv", None),
-    "validation_file": ("--validation_file b.csv", None),
+    **rows("--test_file a.parquet", "", encoding="latin-1"),
+    **rows("", None, class_names="no yes", max_train_samples=5, validation_share=0.2),
+    **rows("", None, train_file="b.csv", validation_file="b.csv"),
+    **rows("", "--max_eval_samples 5", split_seed=1),
 }
 # For each row of the table what is refused, and the same option where it has an effect (None: nowhere in this command).
 CASES = {
     "train": {
-        "model_name_or_path": (f"--model_name_or_path here/bert {WORDS}", "--model_name_or_path here/bert"),
-        "model_revision": (f"--model_revision v1 {WORDS}", "--model_revision v1"),
-        "predict_from": ("--predict_from learner --bottleneck none", "--predict_from learner"),
-        "start": ("--start joint", "--start joint --start_epochs 1"),
+        **rows(WORDS, "", model_name_or_path="here/bert", model_revision="v1"),
+        **rows("--bottleneck none", "", predict_from="learner", compress_epochs=2, learn_epochs=2),
+        **rows("", "--start_epochs 1", start="joint"),
         "start_epochs": ("--start_epochs 0 --bottleneck none", "--start_epochs 1"),
-        "compress_epochs": ("--compress_epochs 2 --bottleneck none", "--compress_epochs 2"),
-        "learn_epochs": ("--learn_epochs 2 --bottleneck none", "--learn_epochs 2"),
-        "attention_probe_size": ("--attention_probe_size 8 --pooling max", "--attention_probe_size 8"),
-        "word_preset": ("--word_preset vat", f"--word_preset vat {WORDS}"),
-        "min_count": ("--min_count 1", f"--min_count 1 {WORDS}"),
-        "vectors": ("--vectors nothere.txt", f"--vectors nothere.txt {WORDS}"),
-        "encoder_size": ("--encoder_size 10", f"--encoder_size 10 {WORDS}"),
+        **rows("--pooling max", "", attention_probe_size=8),
+        **rows("", WORDS, word_preset="vat", min_count=1, vectors="nothere.txt", encoder_size=10),
+        **rows("", WORDS, embedding_dropout=0, embedding_size=300),
         "word_dropout": ("--word_dropout 7", f"--word_dropout 0.2 {WORDS}"),
-        "embedding_dropout": ("--embedding_dropout 0", f"--embedding_dropout 0 {WORDS}"),
-        "extra_words": (f"--extra_words 10 {WORDS}", f"--extra_words 10 --vectors here.txt {WORDS}"),
-        "embedding_size": ("--embedding_size 300", f"--embedding_size 300 {WORDS}"),
-        "mask_beta": (f"--mask_beta 0.5 --mask_beta_start 0 --mask_beta_end 1 {MASK}", f"--mask_beta 0.5 {MASK}"),
-        "freeze_embeddings": ("--freeze_embeddings", "--freeze_embeddings --mask_type none"),
-        "warmup_steps": ("--warmup_steps 5 --lr_scheduler_type constant", "--warmup_steps 5"),
-        "logging_steps": ("--logging_steps 5 --logging_strategy epoch", "--logging_steps 5"),
+        **rows(WORDS, f"--vectors here.txt {WORDS}", extra_words=10),
+        **rows(f"--mask_beta_start 0 --mask_beta_end 1 {MASK}", MASK, mask_beta=0.5),
+        **rows("", "--mask_type none", freeze_embeddings=""),
+        **rows("--lr_scheduler_type constant", "", warmup_steps=5),
+        **rows("--logging_strategy epoch", "", logging_steps=5),
         "eval_steps": ("--eval_steps 5", "--eval_steps 5 --eval_strategy steps --save_strategy steps --save_steps 5"),
         "save_steps": ("--save_steps 5", "--save_steps 5 --eval_strategy steps --save_strategy steps --eval_steps 5"),
-        "eval_delay": ("--eval_delay 1 --eval_strategy no --load_best_model_at_end False", "--eval_delay 1"),
-        "early_stopping_patience": (
-            "--early_stopping_patience 2 --eval_strategy no --load_best_model_at_end no",
-            "--early_stopping_patience 2",
-        ),
-        "early_stopping_threshold": (
-            "--early_stopping_threshold 0.1",
-            "--early_stopping_threshold 0.1 --early_stopping_patience 2",
-        ),
-        "save_total_limit": ("--save_total_limit 2 --save_strategy no --load_best_model_at_end no", "--save_total_limit 2"),
-        "save_only_model": ("--save_only_model --save_strategy no --load_best_model_at_end no", "--save_only_model"),
-        "metric_for_best_model": ("--metric_for_best_model loss --load_best_model_at_end no", "--metric_for_best_model loss"),
-        "greater_is_better": ("--greater_is_better --load_best_model_at_end no", "--greater_is_better"),
-        "run_name": ("--run_name mine", "--run_name mine --report_to tensorboard"),
-        "project": ("--project mine", "--project mine --report_to trackio"),
-        "dataloader_persistent_workers": (
-            "--dataloader_persistent_workers",
-            "--dataloader_persistent_workers --dataloader_num_workers 1",
-        ),
-        "activation_checkpointing_kwargs": (
-            '--activation_checkpointing_kwargs {"use_reentrant":false}',
-            '--activation_checkpointing_kwargs {"use_reentrant":false} --activation_checkpointing',
-        ),
-        "gradient_checkpointing_kwargs": (
-            '--gradient_checkpointing_kwargs {"use_reentrant":false}',
-            '--gradient_checkpointing_kwargs {"use_reentrant":false} --gradient_checkpointing',
-        ),
-        "hub_model_id": ("--hub_model_id you/mine", "--hub_model_id you/mine --push_to_hub"),
-        "hub_strategy": ("--hub_strategy end", "--hub_strategy end --push_to_hub"),
-        "hub_private_repo": ("--hub_private_repo", "--hub_private_repo --push_to_hub"),
-        "hub_always_push": ("--hub_always_push", "--hub_always_push --push_to_hub"),
-        "hub_revision": ("--hub_revision mine", "--hub_revision mine --push_to_hub"),
-        "encoding": ("--encoding latin-1 --train_file a.parquet", "--encoding latin-1"),
-        "validation_share": ("--validation_share 0.2 --validation_file b.csv", "--validation_share 0.2"),
-        "split_seed": ("--split_seed 1 --validation_file b.csv", "--split_seed 1"),
-        "card_examples": ("--card_examples 2 --card_texts 0", "--card_examples 2"),
+        **rows("--eval_strategy no --load_best_model_at_end no", "", eval_delay=1, early_stopping_patience=2),
+        **rows("", "--early_stopping_patience 2", early_stopping_threshold=0.1),
+        **rows("--save_strategy no --load_best_model_at_end no", "", save_total_limit=2, save_only_model=""),
+        **rows("--load_best_model_at_end no", "", metric_for_best_model="loss", greater_is_better=""),
+        **rows("", "--report_to tensorboard", run_name="mine"),
+        **rows("", "--report_to trackio", project="mine"),
+        **rows("", "--dataloader_num_workers 1", dataloader_persistent_workers=""),
+        **rows("", "--activation_checkpointing", activation_checkpointing_kwargs='{"use_reentrant":false}'),
+        **rows("", "--gradient_checkpointing", gradient_checkpointing_kwargs='{"use_reentrant":false}'),
+        **rows("", "--push_to_hub", hub_model_id="you/mine", hub_strategy="end", hub_revision="mine"),
+        **rows("", "--push_to_hub", hub_private_repo="", hub_always_push=""),
+        **rows("--train_file a.parquet", "", encoding="latin-1"),
+        **rows("--validation_file b.csv", "", validation_share=0.2, split_seed=1),
+        **rows("--card_texts 0", "", card_examples=2),
     },
-    "explain": READ | {"seed": ("--seed 0 --method attention", "--seed 0 --method lime")},
-    "words": READ
-    | {
-        "train_file": ("--train_file b.csv", "--train_file b.csv --split train"),
-        "validation_file": ("--validation_file b.csv", "--validation_file b.csv --split validation"),
-        "seed": ("--seed 1", "--seed 1 --method shapley"),
-        "batch_size": ("--batch_size 32", "--batch_size 32 --method attention"),
-        "settings": ("--settings n_samples=5", "--settings n_samples=5 --method lime"),
-        "aggregate": ("--aggregate abs_sum", "--aggregate abs_sum --method lime"),
+    "explain": READ | rows("--method attention", "--method lime", seed=0),
+    "words": {
+        **READ,
+        **rows("", "--split train", train_file="b.csv"),
+        **rows("", "--split validation", validation_file="b.csv"),
+        **rows("", "--method shapley", seed=1),
+        **rows("", "--method attention", batch_size=32),
+        **rows("", "--method lime", settings="n_samples=5", aggregate="abs_sum"),
     },
-    "evaluate": READ
-    | {"seed": ("--seed 1", "--seed 1 --methods attention lime")},
-    "reproduce": {"bf16": ("--bf16", "--bf16 --encoders lstm,minilm")}
-    | {
-        option: (f"--{option} {value} --results vmask.json", f"--{option} {value}")
-        for option, value in {
-            "datasets": "trec", "encoders": "cnn", "seeds": 2, "add": "trec/cnn/2", "recipe": "code",
-            "systems": "base,VMASK", "data_dir": "data", "work_dir": "runs/cells", "jobs": 2,
-            "max_train_samples": 20, "max_eval_samples": 20,
-        }.items()
+    "evaluate": READ | rows("", "--methods attention lime", seed=1),
+    "reproduce": {
+        **rows("", "--encoders lstm,minilm", bf16=""),
+        **rows("--results vmask.json", "", datasets="trec", encoders="cnn", seeds=2, add="trec/cnn/2", recipe="code"),
+        **rows("--results vmask.json", "", systems="base,VMASK", data_dir="data", work_dir="runs/cells", jobs=2),
+        **rows("--results vmask.json", "", max_train_samples=20, max_eval_samples=20),
     },
-}  # fmt: skip
+}
 # Settings of a model that say themselves what they need: tests/models/test_settings.py.
 DECLARED = {option for option, one in (MODEL_OPTIONS | WORD_OPTIONS).items() if one.needs}
-ROWS = [(command, option) for command, rows in CASES.items() for option in rows]
+ROWS = [(command, option) for command, options in CASES.items() for option in options]
 OWN = {field.name for field in fields(VATTrainingArguments)} - {field.name for field in fields(TrainingArguments)}
 
 

@@ -1,0 +1,19 @@
+"""Input that must be refused."""
+
+from inspect import signature
+
+import pytest
+
+from hf_vat.errors import InputError
+
+
+def refuses(*cases):
+    """A test that has a case for each (call, message): the call, of the fixtures that it names, is refused and says so."""
+
+    @pytest.mark.parametrize(("call", "message"), cases)
+    def test(call, message, request):
+        fixtures = [request.getfixturevalue(name) for name in signature(call).parameters]
+        with pytest.raises(InputError, match=message):
+            call(*fixtures)
+
+    return test
