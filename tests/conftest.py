@@ -7,6 +7,7 @@ os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,8 @@ from transformers import BertConfig, BertTokenizerFast, PreTrainedTokenizerFast,
 
 from hf_vat import BertForVATClassification, BertVATConfig
 from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
+
+sys.path.append(str(Path(__file__).parent))  # for checks.py
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -49,6 +52,7 @@ def transformers_logging():
     verbosity = transformers.logging.get_verbosity()
     yield
     transformers.logging.set_verbosity(verbosity)
+    transformers.logging.enable_progress_bar()
 
 
 @pytest.fixture(scope="session")

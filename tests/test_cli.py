@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
-from transformers.utils import logging as transformers_logging
 
 from hf_vat.cli import (
     given_options,
@@ -52,16 +51,6 @@ def refused(capsys):
         return "\n".join(message)
 
     return parse_refused
-
-
-@pytest.fixture(autouse=True)
-def restored():
-    """`run` sets up logging for a process of its own; other tests must not see it."""
-    verbosity = transformers_logging.get_verbosity()
-    with warnings.catch_warnings():
-        yield
-    transformers_logging.set_verbosity(verbosity)
-    transformers_logging.enable_progress_bar()
 
 
 # Parsing

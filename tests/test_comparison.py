@@ -19,8 +19,18 @@ METHODS = {"occlusion": {}, "few": {"method": "lime", "n_samples": 10}, "gradien
 
 
 @pytest.fixture
-def comparison(stub, stub_tokenizer):
-    return compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, METHODS, ks=(1, 2, 3), shares=(0.2, 0.5))
+def compare(stub, stub_tokenizer):
+    """Compare methods, occlusion if none are given, for the stub on TEXTS, if no others are given."""
+
+    def compare(methods=("occlusion",), texts=TEXTS, labels=LABELS, **settings):
+        return compare_explainers(stub, stub_tokenizer, texts, labels, methods, **settings)
+
+    return compare
+
+
+@pytest.fixture
+def comparison(compare):
+    return compare(METHODS, ks=(1, 2, 3), shares=(0.2, 0.5))
 
 
 def test_values_are_those_of_explain_and_faithfulness(stub, stub_tokenizer, comparison):
@@ -41,11 +51,8 @@ def test_values_are_those_of_explain_and_faithfulness(stub, stub_tokenizer, comp
     assert comparison.setup["n_skipped"] == {"no words": 1}
 
 
-def test_f69_one_progress_bar_for_all_of_it(stub, stub_tokenizer, capsys):
-    compare_explainers(
-        *(stub, stub_tokenizer, TEXTS, LABELS, {"gradient": {}, "occlusion": {}}),
-        **{"ks": (1, 2), "shares": (0.5,), "seeds": range(4), "progress": True},
-    )
+def test_f69_one_progress_bar_for_all_of_it(compare, capsys):
+    compare({"gradient": {}, "occlusion": {}}, ks=(1, 2), shares=(0.5,), seeds=range(4), progress=True)
     printed = capsys.readouterr().err
     assert set(re.findall(r"([^\r\n]+): +\d+%", printed)) == {"measuring"}
     # 7 texts: each read once, then 4 + 2 rankings deleted and kept at 2 + 1 places; 2 inputs of the gradient; for
@@ -114,23 +121,20 @@ def test_terminal_table_names_methods_scores_and_seconds(comparison):
         assert shown in printed
 
 
-def test_an_interrupted_comparison_goes_on(stub, stub_tokenizer, tmp_path):
+def test_an_interrupted_comparison_goes_on(compare, tmp_path):
     arguments = {"methods": ["occlusion", "lime"], "ks": (1, 2), "save_folder": tmp_path}
-    first = compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, **arguments)
+    first = compare(**arguments)
     (tmp_path / "lime.jsonl").unlink()
-    stub.batches.clear()
-    again = compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, **arguments)
+    again = compare(**arguments)
     for name, result in first.methods.items():
         for score, values in result.values.items():
             np.testing.assert_array_equal(again.methods[name].values[score], values)
     assert {path.name for path in tmp_path.iterdir()} == {"occlusion.jsonl", "lime.jsonl"}
 
 
-def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
+def test_a_scorer_of_its_own(compare, stub, stub_tokenizer, make_model):
     scorer = make_model("base", id2label=stub.config.id2label)
-    comparison = compare_explainers(
-        stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], scorer=scorer, scorer_tokenizer=stub_tokenizer, ks=(1,)
-    )
+    comparison = compare(scorer=scorer, scorer_tokenizer=stub_tokenizer, ks=(1,))
     expected = Faithfulness(scorer, stub_tokenizer, TEXTS, LABELS, ks=(1,)).measure(
         explain(stub, stub_tokenizer, TEXTS, "occlusion")
     )
@@ -162,51 +166,38 @@ def test_a_scorer_of_its_own(stub, stub_tokenizer, make_model):
         ({"confidence": 95}, "confidence"),
     ],
 )
-def test_bad_input_is_named_before_anything_is_explained(stub, stub_tokenizer, monkeypatch, change, message):
-    arguments = {"texts": TEXTS, "labels": LABELS, "methods": ["occlusion"], "ks": (1,), **change}
-
+def test_bad_input_is_named_before_anything_is_explained(compare, monkeypatch, change, message):
     def one_text_at_most(model, tokenizer, texts, *args, **kwargs):
         assert len(texts) < 2, "texts were explained first"
         return explain(model, tokenizer, texts, *args, **kwargs)
 
     monkeypatch.setattr("hf_vat.comparison.explain", one_text_at_most)
     with pytest.raises(InputError, match=message):
-        compare_explainers(stub, stub_tokenizer, **arguments)
+        compare(**({"ks": (1,)} | change))
 
 
-def test_a_scorer_with_other_classes_is_refused(stub, stub_tokenizer, make_model):
-    scorer = make_model("base", num_labels=3)
+def test_a_scorer_with_other_classes_is_refused(compare, stub_tokenizer, make_model):
     with pytest.raises(InputError, match=r"different classes, .*LABEL_2"):
-        compare_explainers(
-            stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], scorer=scorer, scorer_tokenizer=stub_tokenizer
-        )
+        compare(scorer=make_model("base", num_labels=3), scorer_tokenizer=stub_tokenizer)
 
 
-def test_words_that_are_not_seen_do_not_count_against_rationales(stub, stub_tokenizer):
+def test_words_that_are_not_seen_do_not_count_against_rationales(compare):
     """A random method must fare as the random rankings do: words beyond the maximum length cannot be ranked."""
     texts = ["good bad very not film movie but a"] * 40
     rationales = [[0, 1, 0, 0, 0, 0, 0, 1]] * 40  # the last one is not seen
     with pytest.warns(UserWarning, match="4 words|160 words"):
-        comparison = compare_explainers(
-            stub,
-            stub_tokenizer,
-            texts,
-            [1] * 40,
-            {"chance": {"method": "gradient"}, "occlusion": {}},
-            rationales=rationales,
-            ks=(1, 2),
-            max_length=6,
-        )
+        methods = {"chance": {"method": "gradient"}, "occlusion": {}}
+        comparison = compare(methods, texts, [1] * 40, rationales=rationales, ks=(1, 2), max_length=6)
     assert comparison.intervals["random"]["recall@2"].mean == pytest.approx(2 / 4)
     assert comparison.intervals["occlusion"]["recall@1"].mean == 1  # "bad", the only one of two that can be found
     assert (comparison.setup["n_marked_words"], comparison.setup["n_marked_words_not_seen"]) == (80, 40)
     assert comparison.agreement()[0]["top_k_overlap"] <= 1
 
 
-def test_scores_of_fewer_than_two_texts_are_left_out(stub, stub_tokenizer, tmp_path):
+def test_scores_of_fewer_than_two_texts_are_left_out(compare, tmp_path):
     rationales = [[0] * len(text.split()) for text in TEXTS]
     rationales[0][2] = 1
-    comparison = compare_explainers(stub, stub_tokenizer, TEXTS, LABELS, ["occlusion"], rationales=rationales, ks=(1,))
+    comparison = compare(rationales=rationales, ks=(1,))
     assert "auprc" not in comparison.intervals["occlusion"] and comparison.n_texts("auprc") == 1
     assert "recall@1" not in comparison.main_scores
     comparison.write(tmp_path)

@@ -5,6 +5,7 @@ A method is an entry of `METHODS`: a function from an [`Analysis`] to word score
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import OPERATORS
@@ -61,16 +62,10 @@ def check_settings(method: str, **given) -> dict:
     return {**defaults, **given}
 
 
-def _attention(analysis: Analysis) -> list[WordScores]:
+def _of_tokens(of_words: Callable, analysis: Analysis) -> list[WordScores]:
+    """What the model says of tokens, made into scores of words by this method of [`EncodedText`]."""
     return [
-        WordScores(text.word_scores(values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
-    ]
-
-
-def _mask(analysis: Analysis) -> list[WordScores]:
-    return [
-        WordScores(text.word_averages(values))
-        for text, values in zip(analysis.texts, analysis.token_values, strict=True)
+        WordScores(of_words(text, values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
     ]
 
 
@@ -84,8 +79,8 @@ def _random(analysis: Analysis) -> list[WordScores]:
 _OPERATOR = {"operator": "delete"}
 _CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
 METHODS: dict[str, Method] = {
-    "attention": Method(_attention, reads="token_importance"),
-    "mask": Method(_mask, reads="token_mask"),
+    "attention": Method(partial(_of_tokens, EncodedText.word_scores), reads="token_importance"),
+    "mask": Method(partial(_of_tokens, EncodedText.word_averages), reads="token_mask"),
     "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
     "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
     "integrated_gradients": Method(

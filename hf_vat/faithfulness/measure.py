@@ -9,8 +9,9 @@
 The model that explains and the model that is asked (the scorer) are separate; they may be the same.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from math import ceil
 
 import numpy as np
@@ -24,7 +25,8 @@ from hf_vat.models.words import EncodedText
 from . import scores as score
 from .perturb import Operator, check_ks, random_ranking, rank_words
 
-# "@K" and "@q" in a result's names: the number, or the share, of the top words.
+# What the functions of these names in scores.py say. "@K" and "@q" in a result's names: the number, or the share, of the
+# top words.
 DEFINITIONS = {
     "accuracy_drop": "accuracy on full texts minus accuracy without the top K words, against gold labels",
     "prob_drop": "probability of the class predicted on the full text, minus that without the top K words",
@@ -36,19 +38,6 @@ DEFINITIONS = {
     "sufficiency": "probability of the predicted class, minus that on the top share q of words alone",
     "aopc_comprehensiveness": "mean of comprehensiveness@q over the shares",
     "aopc_sufficiency": "mean of sufficiency@q over the shares",
-}
-# From probabilities on the full texts, without the top words and on them alone, and from gold labels.
-_SCORES: dict[str, Callable[..., np.ndarray]] = {
-    "accuracy_drop": lambda full, deleted, kept, labels: score.accuracy_drop(full, deleted, labels),
-    "prob_drop": lambda full, deleted, kept, labels: score.prob_drop(full, deleted),
-    "posthoc_gold": lambda full, deleted, kept, labels: score.posthoc_gold(kept, labels),
-    "posthoc_self": lambda full, deleted, kept, labels: score.posthoc_self(full, kept),
-    "area_acc": lambda full, deleted, kept, labels: score.area_acc(full, deleted, labels),
-    "area_prob": lambda full, deleted, kept, labels: score.area_prob(full, deleted),
-    "comprehensiveness": lambda full, deleted, kept, labels: score.comprehensiveness(full, deleted),
-    "sufficiency": lambda full, deleted, kept, labels: score.sufficiency(full, kept),
-    "aopc_comprehensiveness": lambda full, deleted, kept, labels: score.aopc_comprehensiveness(full, deleted),
-    "aopc_sufficiency": lambda full, deleted, kept, labels: score.aopc_sufficiency(full, kept),
 }
 LOWER_IS_BETTER = {"sufficiency", "aopc_sufficiency"}
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -295,7 +284,9 @@ class Faithfulness:
         values = {}
         for name in self._score_names():
             part, places = self._places(name)
-            column = _SCORES[name](self.full, deleted[:, part], kept[:, part], self.labels)
+            arrays = {"full": self.full, "deleted": deleted[:, part], "kept": kept[:, part], "labels": self.labels}
+            function = getattr(score, name)
+            column = function(**{key: arrays[key] for key in arrays if key in signature(function).parameters})
             means = column.ndim == 1
             values |= {name: column} if means else dict(zip([f"{name}@{at}" for at in places], column.T, strict=True))
         setup = {"explainer": explainer, **self._setup}

@@ -11,6 +11,7 @@ from hf_vat.faithfulness import Overlap, is_constant
 
 CLASS_ID = Value("int64")
 NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
+ENTRIES = Sequence(NUMBERS)  # one for each number, or share, of the top words
 FLAGS = Sequence(Value("bool"))
 
 INPUTS = ("predictions", "references", "perturbed", "kept")  # of all modules; each name means the same in all of them

@@ -1,6 +1,6 @@
 """A tiny model whose token importance can be worked out by hand, and its tokenizer."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,13 +11,6 @@ VOCABULARY = """
 cafe movie a plot
 """
 WORDS = VOCABULARY.split()
-
-
-@dataclass
-class Output:
-    logits: torch.Tensor
-    token_importance: torch.Tensor | None = None
-    token_mask: torch.Tensor | None = None
 
 
 class PlantedModel(torch.nn.Module):
@@ -52,8 +45,8 @@ class PlantedModel(torch.nn.Module):
         alpha = weights / weights.sum(1, keepdim=True).clamp(min=1e-9)
         good, bad = (alpha * embeddings[..., 1]).sum(1), (alpha * embeddings[..., 2]).sum(1)
         logits = torch.stack([2 * bad, 2 * good, 0.1 + 0 * good], dim=1)[:, : self.config.num_labels]
-        mask = weights / 20
-        return Output(logits, alpha, mask) if self.importance else Output(logits)
+        read = {"token_importance": alpha, "token_mask": weights / 20} if self.importance else {}
+        return SimpleNamespace(logits=logits, **read)
 
 
 @pytest.fixture

@@ -103,6 +103,15 @@ def gpt2():
     return GPT2ForSequenceClassification(config), tokenizer
 
 
+def longformer():
+    _, tokenizer = roberta()
+    config = LongformerConfig(
+        vocab_size=len(tokenizer), attention_window=4, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1,
+        sep_token_id=2, initializer_range=0.3, **SMALL,
+    )  # fmt: skip
+    return LongformerForSequenceClassification(config), tokenizer
+
+
 def wordpiece():
     return BertTokenizerFast(vocab={word: position for position, word in enumerate(WORDPIECES.split())})
 
@@ -158,16 +167,21 @@ def llama_like():
     return model, tokenizer
 
 
+def seeded(make):
+    """A model and its tokenizer, the same weights each time."""
+    with torch.random.fork_rng():
+        set_seed(1)
+        model, tokenizer = make()
+    return model.eval(), tokenizer
+
+
 @pytest.fixture(
     scope="module",
     params=[bert, distilbert, roberta, deberta, xlnet, gpt2, llama_like],
     ids=lambda make: make.__name__,
 )
 def pair(request):
-    with torch.random.fork_rng():
-        set_seed(1)
-        model, tokenizer = request.param()
-    return model.eval(), tokenizer
+    return seeded(request.param)
 
 
 def test_probabilities_are_those_of_the_pipeline(pair):
@@ -254,10 +268,7 @@ def test_f28_typed_special_tokens_in_a_batch(pair, method):
 @pytest.mark.parametrize("method", ["gradient", "input_x_gradient"])
 def test_f28_rows_of_a_batch_have_their_own_token_types(method):
     """XLNet's real tokenizer gives <cls> a type of its own, also a typed one."""
-    with torch.random.fork_rng():
-        set_seed(1)
-        model, tokenizer = xlnet()
-    model.eval()
+    model, tokenizer = seeded(xlnet)
     tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     texts = ["bad <sep> bad", "bad <cls> bad"]
     first, second = tokenizer(texts)["input_ids"]
@@ -269,35 +280,20 @@ def test_f28_rows_of_a_batch_have_their_own_token_types(method):
 
 @GRADIENTS
 def test_f28_a_model_that_pads_within_to_its_window(method):
-    _, tokenizer = roberta()
-    config = LongformerConfig(
-        vocab_size=len(tokenizer), attention_window=4, max_position_embeddings=130, pad_token_id=1, type_vocab_size=1,
-        sep_token_id=2, initializer_range=0.3, **SMALL,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        set_seed(1)
-        model = LongformerForSequenceClassification(config).eval()
+    model, tokenizer = seeded(longformer)
     for text in ("good film", "good <pad> film", "bad film <pad>"):
         check_the_explained_function(model, tokenizer, text, method)
 
 
 def test_f28_integrated_gradients_begin_where_the_model_is_asked():
     """As reported: of a text with a typed <pad> the scores were those of another function, with a gap of 0."""
-    with torch.random.fork_rng():
-        set_seed(1)
-        model, tokenizer = roberta()
+    model, tokenizer = seeded(roberta)
     text, pad = "good <pad> film <pad> bad", 1
-    [explanation] = explain(model.eval(), tokenizer, [text], "integrated_gradients", n_steps=300, baseline="unk")
+    [explanation] = explain(model, tokenizer, [text], "integrated_gradients", n_steps=300, baseline="unk")
     [encoded] = encode_words(tokenizer, [text], 128)
-    inside = torch.tensor(
-        [
-            [
-                tokenizer.unk_token_id if not flag else token
-                for token, flag in zip(encoded.input_ids, encoded.special, strict=True)
-            ]
-        ]
-    )
-    attended = torch.tensor([encoded.input_ids]) != pad
+    ids, special = torch.tensor([encoded.input_ids]), torch.tensor([encoded.special])
+    inside = torch.where(special, ids, tokenizer.unk_token_id)
+    attended = ids != pad
     positions = torch.where(attended, attended.cumsum(1) + pad, pad)  # those of the text
     with torch.no_grad():
         start = model(input_ids=inside, position_ids=positions).logits.softmax(-1)[0, explanation.target]

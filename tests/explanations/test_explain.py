@@ -1,5 +1,4 @@
 import json
-import random
 import re
 import warnings
 from types import SimpleNamespace
@@ -7,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from checks import without_time
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertForSequenceClassification
@@ -23,10 +23,6 @@ FEW = {"lime": {"n_samples": 100}, "shapley": {"n_samples": 10}}  # settings tha
 
 def explained(model, tokenizer, texts, method, **arguments):
     return explain(model, tokenizer, texts, method, **FEW.get(method, {}), **arguments)
-
-
-def without_time(explanations):
-    return [{**explanation.to_dict(), "seconds": 0} for explanation in explanations]
 
 
 def rebuilt(explanation):
@@ -385,17 +381,6 @@ def test_batches_do_not_matter(model, tokenizer, method):
     for a, b in zip(one, many, strict=True):
         assert a.scores == pytest.approx(b.scores, abs=1e-6)
         assert a.probabilities == pytest.approx(b.probabilities, abs=1e-6)
-
-
-def test_random_depends_on_seed_and_text_only(model, tokenizer):
-    texts = ["good film", "bad film", "good film", "a plot"]
-    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
-    first, again, other = (explain(model, tokenizer, texts, "random", seed=seed) for seed in (7, 7, 8))
-    assert [e.scores for e in first] == [e.scores for e in again]
-    assert first[0].scores != first[1].scores and first[0].scores != other[0].scores
-    assert first[0].scores == first[2].scores == explain(model, tokenizer, texts[:1], "random", seed=7)[0].scores
-    assert random.getstate() == states[0] and np.random.get_state()[1].tolist() == states[1]
-    assert torch.equal(torch.get_rng_state(), states[2])
 
 
 def test_mask_is_the_mean_over_the_tokens_of_a_word(model, tokenizer):

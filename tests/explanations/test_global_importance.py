@@ -3,25 +3,19 @@
 import csv
 import itertools
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
+from checks import refuses
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refuses
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import BertConfig, PreTrainedTokenizerFast
 
-from hf_vat import (
-    BertVMaskConfig,
-    BertWithVMask,
-    EncoderVMaskConfig,
-    EncoderWithVMask,
-    WordEncoderConfig,
-)
+from hf_vat import BertVMaskConfig, BertWithVMask, EncoderVMaskConfig, EncoderWithVMask, WordEncoderConfig
 from hf_vat.data.vocabulary import train_word_tokenizer
 from hf_vat.errors import InputError
 from hf_vat.explanations import (
@@ -58,8 +52,7 @@ THREE = [
 def test_f35_the_mask_of_a_model_without_input_embeddings():
     """As OnnxClassifier is one."""
     tokenizer = train_word_tokenizer(["good film", "bad"])
-    encoder = WordEncoderConfig(vocab_size=len(tokenizer), encoder_type="cnn", embedding_size=4, hidden_size=6)
-    model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder)).eval()
+    model = vmask("cnn", len(tokenizer)).eval()
     expected = list(mask_importance(model, tokenizer, ["good film", "bad"]))
 
     class Wrapped(torch.nn.Module):
@@ -133,12 +126,6 @@ def test_invariants_of_the_table(explanations, random):
 # From a word mask
 
 
-@dataclass
-class Output:
-    logits: torch.Tensor
-    token_mask: torch.Tensor | None
-
-
 class Masked(torch.nn.Module):
     """The mask of a token is its entry in a table; `drift` is added for each place to the right."""
 
@@ -154,7 +141,7 @@ class Masked(torch.nn.Module):
     def forward(self, input_ids, attention_mask, token_type_ids=None):
         self.rows += len(input_ids)
         mask = (self.embeddings(input_ids)[..., 0] + self.drift * torch.arange(input_ids.shape[1])) * attention_mask
-        return Output(torch.zeros(len(input_ids), 2), mask if self.has_mask else None)
+        return SimpleNamespace(logits=torch.zeros(len(input_ids), 2), token_mask=mask if self.has_mask else None)
 
 
 KEPT = {"good": 0.75, "film": 0.5, "un": 0.25, "##believ": 0.5, "##able": 1.0, "[UNK]": 0.125, "[CLS]": 0.9}

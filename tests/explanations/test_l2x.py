@@ -9,6 +9,7 @@ import torch
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation, explain
 from hf_vat.explanations.l2x import fit_l2x
+from hf_vat.faithfulness import precision_recall_f1_at_k
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +20,8 @@ def fitted(planted_classifier):
 
 def precision(explanations, rationales, k: int) -> float:
     """The share of decisive words among the k that are ranked first, mean over texts."""
-    found = []
-    for explanation, rationale in zip(explanations, rationales, strict=True):
-        best = np.argsort(-np.array(explanation.scores), kind="stable")[:k]
-        found.append(np.mean(np.array(rationale)[best]))
-    return float(np.mean(found))
+    top = precision_recall_f1_at_k([explanation.scores for explanation in explanations], rationales, ks=[k])
+    return top.macro()["precision"].item()
 
 
 def test_the_planted_words_are_found_without_labels(fitted, planted_classifier):

@@ -154,23 +154,18 @@ def test_shapley_is_captums_with_the_same_permutations(stub, stub_tokenizer, tex
     np.testing.assert_allclose(found, expected[0].numpy(), atol=1e-6)
 
 
-def test_exact_shapley_is_captums(stub, stub_tokenizer):
-    from captum.attr import ShapleyValues
+@pytest.mark.parametrize(
+    ("method", "theirs", "options"),
+    [("shapley", "ShapleyValues", {"exact": True}), ("occlusion", "FeatureAblation", {})],
+)
+def test_exact_shapley_and_occlusion_are_captums(stub, stub_tokenizer, method, theirs, options):
+    from captum import attr
 
     text = "not very good bad film"
-    expected = ShapleyValues(words_kept(stub, stub_tokenizer, text)).attribute(torch.ones(1, 5), baselines=0)
-    found = scores(stub, stub_tokenizer, text, "shapley", target=1, exact=True)
+    captum = getattr(attr, theirs)(words_kept(stub, stub_tokenizer, text))
+    expected = captum.attribute(torch.ones(1, 5), baselines=0)
+    found = scores(stub, stub_tokenizer, text, method, target=1, **options)
     np.testing.assert_allclose(found, expected[0].numpy(), atol=1e-6)
-
-
-def test_occlusion_is_captums_feature_ablation(stub, stub_tokenizer):
-    from captum.attr import FeatureAblation
-
-    text = "not very good bad film"
-    expected = FeatureAblation(words_kept(stub, stub_tokenizer, text)).attribute(torch.ones(1, 5), baselines=0)
-    np.testing.assert_allclose(
-        scores(stub, stub_tokenizer, text, "occlusion", target=1), expected[0].numpy(), atol=1e-6
-    )
 
 
 def test_lime_is_captums_on_the_same_samples(stub, stub_tokenizer):
@@ -281,24 +276,23 @@ for method, samples in (("lime", 50), ("shapley", 5)):
 """
 
 
-def test_c51_bitwise_equal_each_time(stub, stub_tokenizer):
-    text = "good bad very film movie"
+@pytest.mark.parametrize("method", [*SAMPLED, "random"])
+def test_c51_what_is_drawn_depends_on_seed_and_text_alone(stub, stub_tokenizer, method):
     states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
-    for method, options in SAMPLED.items():
 
-        def run(texts, method=method, options=options):
-            explanations = explain(stub, stub_tokenizer, texts, method, seed=7, **options)
-            return {explanation.text: explanation.scores for explanation in explanations}
+    def run(*texts, seed=7):
+        explanations = explain(stub, stub_tokenizer, texts, method, seed=seed, **SAMPLED.get(method, {}))
+        return [explanation.scores for explanation in explanations]
 
-        expected = run([text])
-        assert run([text]) == expected
-        explain(stub, stub_tokenizer, ["not a movie"], method, seed=7, **options)
-        assert run([text]) == expected
-        texts = [text, "not good", "very bad film"]
-        assert run(texts) == run(texts[::-1])
-        assert run(texts)[text] == expected[text]
-        other = explain(stub, stub_tokenizer, [text], method, seed=8, **options)
-        assert other[0].scores != expected[text]
+    text = "good bad very film movie"
+    [expected] = run(text)
+    assert run(text) == [expected] != run(text, seed=8)
+    run("not a movie")
+    assert run(text) == [expected]
+    texts = [text, "good bad very film not", "very bad film", text]
+    found = run(*texts)
+    assert found == run(*texts[::-1])[::-1]
+    assert found[0] == found[3] == expected != found[1]
     assert random.getstate() == states[0] and np.random.get_state()[1].tolist() == states[1]
     assert torch.equal(torch.get_rng_state(), states[2])
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from checks import without_time
 
 from hf_vat import explain
 from hf_vat.errors import InputError
@@ -17,10 +18,6 @@ LIME = {"n_samples": 20, "seed": 3}
 def small_windows(monkeypatch):
     """Two texts are run together, 20 samples and the text each."""
     monkeypatch.setattr(explainers, "_WINDOW", 42)
-
-
-def without_time(explanations):
-    return [{**explanation.to_dict(), "seconds": 0} for explanation in explanations]
 
 
 def interrupt_after(stub, monkeypatch, windows):

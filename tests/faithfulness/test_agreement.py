@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
+from checks import refuses
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refuses
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 

@@ -3,9 +3,9 @@ import warnings
 
 import numpy as np
 import pytest
+from checks import refuses
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refuses
 from sklearn import metrics
 
 from hf_vat.faithfulness.rationales import (

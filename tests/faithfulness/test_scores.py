@@ -2,24 +2,12 @@ import math
 
 import numpy as np
 import pytest
+from checks import refuses
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refuses
 
 from hf_vat import faithfulness
 from hf_vat.faithfulness import agreement, rationales, scores, statistics
-from hf_vat.faithfulness.scores import (
-    accuracy_drop,
-    aopc_comprehensiveness,
-    aopc_sufficiency,
-    area_acc,
-    area_prob,
-    comprehensiveness,
-    posthoc_gold,
-    posthoc_self,
-    prob_drop,
-    sufficiency,
-)
 
 # Three texts, two values of k. Text 2 is predicted wrongly.
 FULL = [[0.1, 0.9], [0.7, 0.3], [0.6, 0.4]]
@@ -28,10 +16,10 @@ LABELS = [1, 0, 1]
 
 
 def test_values_by_hand():
-    np.testing.assert_array_equal(accuracy_drop(FULL, PERTURBED, LABELS), [[0, 1], [0, 0], [-1, 0]])
-    np.testing.assert_allclose(prob_drop(FULL, PERTURBED), [[0.3, 0.7], [0.1, -0.2], [0.3, 0.1]])
-    np.testing.assert_array_equal(posthoc_gold(PERTURBED, LABELS), [[1, 0], [1, 1], [1, 0]])
-    np.testing.assert_array_equal(posthoc_self(FULL, PERTURBED), [[1, 0], [1, 1], [0, 1]])
+    np.testing.assert_array_equal(scores.accuracy_drop(FULL, PERTURBED, LABELS), [[0, 1], [0, 0], [-1, 0]])
+    np.testing.assert_allclose(scores.prob_drop(FULL, PERTURBED), [[0.3, 0.7], [0.1, -0.2], [0.3, 0.1]])
+    np.testing.assert_array_equal(scores.posthoc_gold(PERTURBED, LABELS), [[1, 0], [1, 1], [1, 0]])
+    np.testing.assert_array_equal(scores.posthoc_self(FULL, PERTURBED), [[1, 0], [1, 1], [0, 1]])
 
 
 def stub(*sums):
@@ -42,23 +30,23 @@ def stub(*sums):
 
 def test_c34_sufficiency_is_not_comprehensiveness_of_the_other_words():
     # "a very good film": very 0.5 and good 2; "good" is the first word, "very" the second
-    np.testing.assert_allclose(comprehensiveness(stub(2.5), [stub(0.5, 0)]), [[0.301682, 0.424142]], atol=1e-6)
-    np.testing.assert_allclose(sufficiency(stub(2.5), [stub(2, 2.5)]), [[0.043345, 0.0]], atol=1e-6)
-    np.testing.assert_allclose(aopc_comprehensiveness(stub(2.5), [stub(0.5, 0)]), [0.362912], atol=1e-6)
-    np.testing.assert_allclose(aopc_sufficiency(stub(2.5), [stub(2, 2.5)]), [0.0216725], atol=1e-6)
+    np.testing.assert_allclose(scores.comprehensiveness(stub(2.5), [stub(0.5, 0)]), [[0.301682, 0.424142]], atol=1e-6)
+    np.testing.assert_allclose(scores.sufficiency(stub(2.5), [stub(2, 2.5)]), [[0.043345, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(scores.aopc_comprehensiveness(stub(2.5), [stub(0.5, 0)]), [0.362912], atol=1e-6)
+    np.testing.assert_allclose(scores.aopc_sufficiency(stub(2.5), [stub(2, 2.5)]), [0.0216725], atol=1e-6)
 
 
 def test_c37_area_counts_zero_only_if_asked():
     full, deleted = stub(2.5), [stub(0.5, 0, 0)]
-    np.testing.assert_allclose(area_prob(full, deleted), [0.383322], atol=1e-6)
-    np.testing.assert_allclose(area_prob(full, deleted, from_zero=True), [0.287492], atol=1e-6)
-    np.testing.assert_allclose(area_acc(FULL, PERTURBED, LABELS), [0.5, 0, -0.5])
-    np.testing.assert_allclose(area_acc(FULL, PERTURBED, LABELS, from_zero=True), [1 / 3, 0, -1 / 3])
+    np.testing.assert_allclose(scores.area_prob(full, deleted), [0.383322], atol=1e-6)
+    np.testing.assert_allclose(scores.area_prob(full, deleted, from_zero=True), [0.287492], atol=1e-6)
+    np.testing.assert_allclose(scores.area_acc(FULL, PERTURBED, LABELS), [0.5, 0, -0.5])
+    np.testing.assert_allclose(scores.area_acc(FULL, PERTURBED, LABELS, from_zero=True), [1 / 3, 0, -1 / 3])
 
 
 def test_c38_negative_drops_are_kept():
     # "not good but bad": predicted negative; deleting "bad" or "good"
-    np.testing.assert_allclose(prob_drop(stub(-2), [stub(1, -4)]), [[0.611856, -0.101217]], atol=1e-6)
+    np.testing.assert_allclose(scores.prob_drop(stub(-2), [stub(1, -4)]), [[0.611856, -0.101217]], atol=1e-6)
 
 
 def test_eraser_scores_of_a_linear_bag_of_words():
@@ -82,7 +70,7 @@ def test_eraser_scores_of_a_linear_bag_of_words():
         missed = [full[-1][c] - row[c] for row in kept[-1]]
         expected.append((lost, missed, sum(lost) / 5, sum(missed) / 5))
     for score, inputs, values in zip(
-        (comprehensiveness, sufficiency, aopc_comprehensiveness, aopc_sufficiency),
+        (scores.comprehensiveness, scores.sufficiency, scores.aopc_comprehensiveness, scores.aopc_sufficiency),
         (deleted, kept) * 2,
         zip(*expected, strict=True),
         strict=True,
@@ -91,16 +79,16 @@ def test_eraser_scores_of_a_linear_bag_of_words():
 
 
 test_bad_input_is_named = refuses(
-    (lambda: prob_drop([[2.0, -1.0]], [[[0.5, 0.5]]]), r"full\[0\] is \[2.0, -1.0\].*softmax"),
-    (lambda: prob_drop([[90.0, 10.0]], [[[0.5, 0.5]]]), "percent"),
-    (lambda: prob_drop([[0.5, 0.5]], [[[0.5, 0.5], [np.nan, 0.5]]]), r"deleted\[0, 1\]"),
-    (lambda: prob_drop([[0.5, 0.5]], [[0.5, 0.5]]), r"\[N, K, C\]"),
-    (lambda: sufficiency([[0.5, 0.5]], [[[0.5, 0.6]]]), r"kept\[0, 0\]"),
-    (lambda: posthoc_self(FULL, PERTURBED[:2]), r"\(3, 2\).*\(2, 2, 2\)"),
-    (lambda: posthoc_gold(PERTURBED, [0, 1]), "3 texts"),
-    (lambda: posthoc_gold(PERTURBED, [0, 1, 2]), "Label 2 in row 2.*0 to 1"),
-    (lambda: posthoc_gold(PERTURBED, [0, -1, 1]), "Label -1 in row 1"),
-    (lambda: posthoc_gold(PERTURBED, [0.0, 1.0, 1.0]), "integer class id"),
+    (lambda: scores.prob_drop([[2.0, -1.0]], [[[0.5, 0.5]]]), r"full\[0\] is \[2.0, -1.0\].*softmax"),
+    (lambda: scores.prob_drop([[90.0, 10.0]], [[[0.5, 0.5]]]), "percent"),
+    (lambda: scores.prob_drop([[0.5, 0.5]], [[[0.5, 0.5], [np.nan, 0.5]]]), r"deleted\[0, 1\]"),
+    (lambda: scores.prob_drop([[0.5, 0.5]], [[0.5, 0.5]]), r"\[N, K, C\]"),
+    (lambda: scores.sufficiency([[0.5, 0.5]], [[[0.5, 0.6]]]), r"kept\[0, 0\]"),
+    (lambda: scores.posthoc_self(FULL, PERTURBED[:2]), r"\(3, 2\).*\(2, 2, 2\)"),
+    (lambda: scores.posthoc_gold(PERTURBED, [0, 1]), "3 texts"),
+    (lambda: scores.posthoc_gold(PERTURBED, [0, 1, 2]), "Label 2 in row 2.*0 to 1"),
+    (lambda: scores.posthoc_gold(PERTURBED, [0, -1, 1]), "Label -1 in row 1"),
+    (lambda: scores.posthoc_gold(PERTURBED, [0.0, 1.0, 1.0]), "integer class id"),
 )
 
 
@@ -113,12 +101,12 @@ LOGITS = st.lists(
 def test_ranges(logits, label):
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     full, perturbed, labels = probabilities[:, 0], probabilities[:, 1:], [label] * len(logits)
-    assert np.abs(prob_drop(full, perturbed)).max() <= 1
-    assert set(accuracy_drop(full, perturbed, labels).ravel()) <= {-1, 0, 1}
-    assert set(posthoc_self(full, perturbed).ravel()) <= {0, 1}
-    assert (posthoc_self(full, full[:, None]) == 1).all()
-    gained = posthoc_gold(full[:, None], labels) - posthoc_gold(perturbed, labels)
-    np.testing.assert_array_equal(accuracy_drop(full, perturbed, labels), gained)
+    assert np.abs(scores.prob_drop(full, perturbed)).max() <= 1
+    assert set(scores.accuracy_drop(full, perturbed, labels).ravel()) <= {-1, 0, 1}
+    assert set(scores.posthoc_self(full, perturbed).ravel()) <= {0, 1}
+    assert (scores.posthoc_self(full, full[:, None]) == 1).all()
+    gained = scores.posthoc_gold(full[:, None], labels) - scores.posthoc_gold(perturbed, labels)
+    np.testing.assert_array_equal(scores.accuracy_drop(full, perturbed, labels), gained)
 
 
 @pytest.mark.parametrize("module", [agreement, rationales, scores, statistics])

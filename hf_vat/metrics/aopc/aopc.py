@@ -1,7 +1,5 @@
 """AOPC as an `evaluate` module: how much a classifier loses when the words ranked highest are deleted."""
 
-from datasets import Sequence
-
 from hf_vat.errors import InputError
 from hf_vat.faithfulness import scores
 from hf_vat.metrics import averages, base
@@ -20,7 +18,7 @@ class Aopc(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return base.info("aopc", predictions=base.NUMBERS, perturbed=Sequence(base.NUMBERS), references=base.CLASS_ID)
+        return base.info("aopc", predictions=base.NUMBERS, perturbed=base.ENTRIES, references=base.CLASS_ID)
 
     def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
         score = base.choose(_DEFINITIONS, definition)

@@ -1,7 +1,5 @@
 """Comprehensiveness as an `evaluate` module: what a classifier loses without a share of the words."""
 
-from datasets import Sequence
-
 from hf_vat.faithfulness import ERASER_SHARES, scores
 from hf_vat.metrics import averages, base
 
@@ -10,7 +8,7 @@ class Comprehensiveness(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return base.info("comprehensiveness", predictions=base.NUMBERS, perturbed=Sequence(base.NUMBERS))
+        return base.info("comprehensiveness", predictions=base.NUMBERS, perturbed=base.ENTRIES)
 
     def _compute(self, predictions, perturbed, shares=ERASER_SHARES):
         return averages.at_shares(scores.comprehensiveness, predictions, perturbed, shares, "perturbed")

@@ -1,7 +1,5 @@
 """Post-hoc accuracy as an `evaluate` module: what a classifier predicts from the words ranked highest alone."""
 
-from datasets import Sequence
-
 from hf_vat.faithfulness import scores
 from hf_vat.metrics import averages, base
 
@@ -15,9 +13,7 @@ class PostHocAccuracy(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return base.info(
-            "post_hoc_accuracy", predictions=base.NUMBERS, kept=Sequence(base.NUMBERS), references=base.CLASS_ID
-        )
+        return base.info("post_hoc_accuracy", predictions=base.NUMBERS, kept=base.ENTRIES, references=base.CLASS_ID)
 
     def _compute(self, predictions, kept, references, definition="gold", ks=None):
         score = base.choose(_DEFINITIONS, definition)

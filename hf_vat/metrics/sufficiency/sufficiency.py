@@ -1,7 +1,5 @@
 """Sufficiency as an `evaluate` module: what a classifier loses when it reads a share of the words alone."""
 
-from datasets import Sequence
-
 from hf_vat.faithfulness import ERASER_SHARES, scores
 from hf_vat.metrics import averages, base
 
@@ -10,7 +8,7 @@ class Sufficiency(base.TextMetric):
     """See the module's README."""
 
     def _info(self):
-        return base.info("sufficiency", predictions=base.NUMBERS, kept=Sequence(base.NUMBERS))
+        return base.info("sufficiency", predictions=base.NUMBERS, kept=base.ENTRIES)
 
     def _compute(self, predictions, kept, shares=ERASER_SHARES):
         return averages.at_shares(scores.sufficiency, predictions, kept, shares, "kept")
