@@ -24,7 +24,8 @@ from transformers import BertConfig, BertTokenizerFast, PreTrainedTokenizerFast,
 from hf_vat import BertForVATClassification, BertVATConfig
 from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
 
-sys.path.append(str(Path(__file__).parent))  # for checks.py
+sys.path.append(str(Path(__file__).parent))  # for checks.py and threads.py
+from threads import addresses
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -44,6 +45,15 @@ SYSTEMS = {
     "vat_shared_mean": {"bottleneck": "gaussian", "heads": "shared_mean"},
     "vat_learned_prior": {"bottleneck": "gaussian", "prior": "learned", "kl_reduction": "mean"},
 }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """A test that has the number of a public report shows its address when it fails."""
+    report = yield
+    if threads := addresses(item.name):
+        report.sections.append(("Public threads", "\n".join(threads)))
+    return report
 
 
 @pytest.fixture(autouse=True)
