@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import torch
 from datasets import disable_progress_bars
@@ -56,7 +57,7 @@ def given_options(dataclasses: tuple[type, ...], argv: list[str] | None = None) 
     return {name for name, value in vars(found).items() if value is not nothing}
 
 
-def _parser(dataclasses: tuple[type, ...], description: str) -> HfArgumentParser:
+def _parser(dataclasses: tuple[Any, ...], description: str) -> HfArgumentParser:
     assert all(is_dataclass(cls) for cls in dataclasses)
     # Without allow_abbrev=False a misspelt option could be taken for the one it abbreviates. The usual usage lists every
     # option, two hundred lines above an error.

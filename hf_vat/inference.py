@@ -8,8 +8,9 @@ import operator
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from .errors import InputError
 from .models import WordEncoderConfig
 from .models.classes import class_id
 from .models.words import EncodedText, encode_words, maximum_length, special_token_types
+
+Ids = TypeVar("Ids", int, np.ndarray)
 
 
 def model_name(model) -> str:
@@ -34,7 +37,7 @@ def mask_token_id(model, tokenizer) -> int | None:
     return None if words else tokenizer.mask_token_id
 
 
-def absent(token_id: int) -> int:
+def absent(token_id: Ids) -> Ids:
     """What stands in a list of token ids for a token that is outside the attention mask; its own inverse."""
     return -1 - token_id
 
@@ -75,9 +78,11 @@ def whole_number(name: str, value, least: int, most: int | None = None) -> int:
     """
     allowed = f"at least {least}" if most is None else f"from {least} to {most}"
     try:
-        number = operator.index(None if isinstance(value, bool) else value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        raise InputError(f"{name} is {value!r}; it must be a whole number, {allowed}.") from None
+        number = None
+    if number is None:
+        raise InputError(f"{name} is {value!r}; it must be a whole number, {allowed}.")
     if number < least or (most is not None and number > most):
         raise InputError(f"{name} is {number}; it must be {allowed}.")
     return number
@@ -129,7 +134,7 @@ def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
 
 def forward_batches(
     model, tokenizer, input_ids: Sequence[Sequence[int]], batch_size: int
-) -> Iterator[tuple[list[int], object]]:
+) -> Generator[tuple[list[int], Any], None, None]:
     """Run token id lists through a model in eval mode without gradients, longest first.
 
     The batches depend on the lists alone, not on their order, so results are bit-equal in any order. Where the tokenizer

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .errors import InputError
 from .explanations import METHODS
@@ -35,7 +35,7 @@ class Need(NamedTuple):
 
     setting: str | None
     told: str
-    met: Callable[[Mapping[str, object]], bool]
+    met: Callable[[Mapping[str, Any]], bool]
 
 
 def _one_of(setting: str, *values) -> Need:
@@ -216,17 +216,17 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
 }
 
 
-def settings_of(*arguments) -> dict[str, object]:
+def settings_of(*arguments) -> dict[str, Any]:
     """All settings of a command by name, from its dataclasses."""
     return {name: value for of_one in arguments for name, value in vars(of_one).items()}
 
 
-def has_effect(command: str, option: str, settings: Mapping[str, object]) -> bool:
+def has_effect(command: str, option: str, settings: Mapping[str, Any]) -> bool:
     """Whether an option has an effect beside all settings of the command."""
     return all(need.met(settings) for need in NEEDS[command].get(option, ()))
 
 
-def refuse_without_effect(command: str, given: Collection[str], settings: Mapping[str, object]) -> None:
+def refuse_without_effect(command: str, given: Collection[str], settings: Mapping[str, Any]) -> None:
     """Refuse options that were given and would be ignored.
 
     Args:
@@ -239,7 +239,7 @@ def refuse_without_effect(command: str, given: Collection[str], settings: Mappin
     """
     for name in given:
         for need in NEEDS[command].get(name, ()):
-            found = settings.get(need.setting)
+            found = None if need.setting is None else settings.get(need.setting)
             if (need.setting in OF_MODEL and found is None) or need.met(settings):
                 continue
             raise _refusal(name, settings[name], need, found)
@@ -247,7 +247,7 @@ def refuse_without_effect(command: str, given: Collection[str], settings: Mappin
 
 def as_option(error: WithoutEffect) -> InputError:
     """What a configuration has refused, in the words of the command line."""
-    return _refusal(error.setting.option, error.value, _any_of(error.need), error.found)
+    return _refusal(error.setting.option or error.setting.name, error.value, _any_of(error.need), error.found)
 
 
 def _refusal(name: str, value: object, need: Need, found: object) -> InputError:

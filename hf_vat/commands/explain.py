@@ -33,13 +33,12 @@ from hf_vat.cli import (
     parse_arguments,
 )
 from hf_vat.data import DataArguments, load_texts, stream_texts
-from hf_vat.data.loading import class_names
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name
-from hf_vat.models.classes import class_id
+from hf_vat.models.classes import class_id, class_names
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import write_predictions, write_report
 from hf_vat.writing import written_beside
@@ -94,7 +93,7 @@ def main():
     tables = {name: output_file(f"--{name}", getattr(args, name)) for name in ("csv", "parquet") if getattr(args, name)}
     save_to = args.save_to and output_file("--save_to", args.save_to)
     model, tokenizer = load_classifier(args.model)
-    target = None if args.target is None else _target(args.target, class_names(model))
+    target = None if args.target is None else _target(args.target, class_names(model.config))
     explained = partial(
         explain,
         model,
@@ -108,7 +107,7 @@ def main():
     if data_args.streaming:
         store = _open_store(args, model, settings, target, save_to)
         _explain_stream(args, explained, store, stream_texts(data_args, model))
-        _write_tables(tables, store.explanations(), class_names(model))
+        _write_tables(tables, store.explanations(), class_names(model.config))
         return
     texts, labels = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     progress = len(texts) > args.batch_size or args.method not in _FAST
@@ -123,7 +122,7 @@ def main():
         with written_beside(scores) as path:
             path.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
         print(f"Scores: {scores}")
-    _write_tables(tables, explanations, class_names(model))
+    _write_tables(tables, explanations, class_names(model.config))
 
 
 def _write_tables(tables: dict[str, Path], explanations: Iterable[Explanation], label_names: list[str]) -> None:

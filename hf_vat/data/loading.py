@@ -9,6 +9,7 @@ from pathlib import Path
 from datasets import Dataset, DatasetDict, IterableDataset
 
 from hf_vat.errors import InputError
+from hf_vat.models.classes import class_names
 
 from .arguments import DataArguments, check_arguments
 from .files import local_files, read_file, read_sources
@@ -100,7 +101,7 @@ def load_texts(
         split = "test" if "test" in sources else next(iter(sources))
     elif split not in sources:
         raise InputError(f"There is no {split} split, only {listed(sources)}.")
-    source, names = sources[split], class_names(model)
+    source, names = sources[split], class_names(model.config)
     text_column = find_text_column(source, args)
     texts = source.column(text_column, "--text_column")
     if labelled or args.label_column in source.columns:
@@ -137,13 +138,8 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], 
         return islice(zip(split["text"], split["label"], strict=True), args.max_eval_samples)
     files = _files(args)
     rows = FileRows.of(files.get("test") or next(iter(files.values())), args)
-    texts = texts_with_ids(rows.head, rows.cells(), args, rows.text_column, class_names(model), labelled=False)
+    texts = texts_with_ids(rows.head, rows.cells(), args, rows.text_column, class_names(model.config), labelled=False)
     return islice(texts, args.max_eval_samples)
-
-
-def class_names(model) -> list[str]:
-    """The classes of a classifier in the order of their ids."""
-    return [model.config.id2label[label] for label in range(model.config.num_labels)]
 
 
 def _stream_files(args: DataArguments, label_names: Sequence[str] | None) -> dict[str, Dataset | IterableDataset]:
@@ -172,7 +168,7 @@ def _files(args: DataArguments) -> dict[str, Path]:
 
 def _paper_split(name: str, args: DataArguments, model, split: str) -> Dataset:
     rows = load_paper_dataset(name, args.data_dir, args.split_seed, args.streaming)[split]
-    rows = _with_classes(rows, class_names(model), name)
+    rows = _with_classes(rows, class_names(model.config), name)
     return rows if isinstance(rows, IterableDataset) else sample(rows, split, args.max_eval_samples, args.split_seed)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -14,22 +15,23 @@ class Analysis:
     """Texts with a model's predictions for them.
 
     Attributes:
+        model, tokenizer: what `explain` was given.
         probabilities: softmax of the logits, per text.
         predictions: the class with the highest probability, per text.
         targets: the class to explain, per text.
         token_values: the field of the model's output that the method reads, for each of a text's `input_ids`, per text;
-            None for methods that read none.
+            empty for methods that read none.
         settings: the settings of the method.
         bar: progress, to be moved by one for each model input.
     """
 
-    model: object
-    tokenizer: object
+    model: Any
+    tokenizer: Any
     texts: list[EncodedText]
     probabilities: list[list[float]]
     predictions: list[int]
     targets: list[int]
-    token_values: list[list[float]] | None
+    token_values: list[list[float]]
     settings: dict
     batch_size: int
     seed: int

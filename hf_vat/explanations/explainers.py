@@ -19,6 +19,7 @@ from hf_vat.inference import (
     progress_bar,
     whole_number,
 )
+from hf_vat.models.classes import class_names
 from hf_vat.models.words import EncodedText
 
 from . import gradients
@@ -192,7 +193,7 @@ def _windows(costs: list[int]) -> list[slice]:
 def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, seed, bar: tqdm) -> Analysis:
     probabilities: list[list[float]] = [[]] * len(texts)
     field = METHODS[method].reads
-    token_values: list[list[float]] | None = [[]] * len(texts) if field else None
+    token_values: list[list[float]] = [[]] * len(texts) if field else []
     input_ids = [text.input_ids for text in texts]
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
     with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
@@ -245,14 +246,13 @@ def _class_names(model) -> list[str]:
         )
     problem_type = getattr(config, "problem_type", None)
     if problem_type not in (None, "single_label_classification") or config.num_labels < 2:
-        kind = {"multi_label_classification": "multi-label", "regression": "a regression model"}.get(
-            problem_type, f"a model with num_labels={config.num_labels}"
-        )
+        kinds = {"multi_label_classification": "multi-label", "regression": "a regression model"}
+        kind = kinds.get(str(problem_type), f"a model with num_labels={config.num_labels}")
         raise InputError(
             f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
             "for each class."
         )
-    return [config.id2label[label] for label in range(config.num_labels)]
+    return class_names(config)
 
 
 def _is_single(label) -> bool:

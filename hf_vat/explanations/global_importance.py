@@ -29,7 +29,7 @@ AGGREGATES: dict[str, Callable[[list[float]], float]] = {
     "abs_sum": lambda scores: fsum(map(abs, scores)),
     "sqrt_abs": lambda scores: sqrt(fsum(map(abs, scores))),
 }
-_SUBWORDS = {"mean": AGGREGATES["mean"], "max": max}
+_SUBWORDS: dict[str, Callable[[list[float]], float]] = {"mean": AGGREGATES["mean"], "max": max}
 _TEXTS = 1024  # texts that are tokenized at a time; bounds what is in memory
 _JOINT = 16  # vocabulary entries that are also read side by side, to see whether they influence each other
 
@@ -39,7 +39,7 @@ class WordImportance(NamedTuple):
 
     word: str
     importance: float
-    count: int
+    count: int  # type: ignore[assignment]  # in the place of tuple.count
     texts: int
 
 
@@ -204,7 +204,8 @@ def vocabulary_importance(
     special = set(tokenizer.all_special_ids)
     names = enumerate(tokenizer.convert_ids_to_tokens(range(len(tokenizer))))
     entries = {token: name for token, name in names if name is not None and token not in special}
-    counts, held = Counter(), Counter()
+    counts: Counter[int] = Counter()
+    held: Counter[int] = Counter()
     for text in _tokenized(tokenizer, texts):
         counts.update(text.input_ids)
         held.update(set(text.input_ids))
@@ -244,7 +245,8 @@ def submodular_pick(explanations: Sequence[Explanation], n: int, top_k: int = 10
     weights = {word: AGGREGATES["sqrt_abs"](values) for word, values in magnitudes.items()}
     total = fsum(weights.values())
 
-    positions, coverage, covered = [], [], set()
+    positions, coverage = [], []
+    covered: set[str] = set()
     for _ in range(n):
         gains = [fsum(weights[word] for word in words - covered) for words in covers]
         left = [position for position in range(len(covers)) if position not in positions]

@@ -43,7 +43,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
     """
     captum = import_extra("captum.attr")
     token_id = _baseline_id(analysis)
-    results: list[WordScores | None] = [None] * len(analysis.texts)
+    results = [WordScores([])] * len(analysis.texts)
     with _gradients_of(analysis.model):
         for positions, batch, targets in _equal_lengths(analysis):
             special = torch.tensor([analysis.texts[position].special for position in positions], dtype=torch.bool)
@@ -216,7 +216,7 @@ def _embed(analysis: Analysis, input_ids: torch.Tensor) -> torch.Tensor:
 
 
 def _from_gradients(analysis: Analysis, token_scores) -> list[WordScores]:
-    results: list[WordScores | None] = [None] * len(analysis.texts)
+    results = [WordScores([])] * len(analysis.texts)
     with _gradients_of(analysis.model):
         for positions, batch, targets in _equal_lengths(analysis):
             with torch.no_grad():

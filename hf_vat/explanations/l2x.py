@@ -10,6 +10,7 @@ the classifier.)
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -63,9 +64,11 @@ class L2X:
             with torch.inference_mode():
                 rows = masked_softmax(self.selector(ids, attended, content), content).tolist()
             scores += [text.word_scores(row[: len(text.input_ids)]) for text, row in zip(some, rows, strict=True)]
-        common = {"method": "l2x", "settings": self.settings}
-        common["seconds"] = (time.perf_counter() - started) / max(len(encoded), 1)
-        return [replace(one, scores=row, **common) for one, row in zip(explanations, scores, strict=True)]
+        seconds = (time.perf_counter() - started) / max(len(encoded), 1)
+        return [
+            replace(one, method="l2x", scores=row, settings=self.settings, seconds=seconds)
+            for one, row in zip(explanations, scores, strict=True)
+        ]
 
 
 def fit_l2x(
@@ -128,9 +131,9 @@ class _Selector(nn.Module):
 
     def __init__(self, tokens: int, padding: int | None):
         super().__init__()
-        sizes = {"vocab_size": tokens, "embedding_size": _SIZE, "hidden_size": _SIZE, "kernel_sizes": (3,)}
+        sizes: dict[str, Any] = {"embedding_size": _SIZE, "hidden_size": _SIZE, "kernel_sizes": (3,)}
         self.encoder = WordEncoderModel(
-            WordEncoderConfig(encoder_type="cnn", pad_token_id=padding, dropout=0.2, **sizes)
+            WordEncoderConfig(encoder_type="cnn", vocab_size=tokens, pad_token_id=padding, dropout=0.2, **sizes)
         )
         self.score = nn.Sequential(nn.Linear(2 * _SIZE, _SIZE), nn.ReLU(), nn.Linear(_SIZE, 1))
 

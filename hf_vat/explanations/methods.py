@@ -46,9 +46,9 @@ def check_settings(method: str, **given) -> dict:
     """
     if method not in METHODS:
         raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
-    if METHODS[method].needs:
-        import_extra(METHODS[method].needs)
-    defaults = METHODS[method].settings
+    needs, defaults = METHODS[method].needs, METHODS[method].settings
+    if needs is not None:
+        import_extra(needs)
     for name, value in given.items():
         if name not in defaults:
             allowed = ", ".join(defaults) or "no settings"

@@ -211,5 +211,5 @@ def _model_digest(model) -> str:
                 digest.update(repr(part).encode())
                 continue
             tensor = part.dequantize() if part.is_quantized else part
-            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

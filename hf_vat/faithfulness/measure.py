@@ -138,7 +138,7 @@ class Faithfulness:
         scorer,
         tokenizer,
         texts: Sequence[str | Sequence[str] | Explained],
-        labels: Sequence[int] | None = None,
+        labels: Sequence[int | None] | None = None,
         seen: Sequence[Sequence[bool]] | None = None,
         *,
         ks: Sequence[int] = (5,),
@@ -281,7 +281,7 @@ class Faithfulness:
         probabilities = self._predict(rankings, without_and_with)
         probabilities = probabilities.reshape(len(rankings), 2, len(self.ks) + len(self.shares), -1)
         deleted, kept = probabilities[:, 0], probabilities[:, 1]  # [n_scored, K + Q, classes]
-        values = {}
+        values: dict[str, np.ndarray] = {}
         for name in self._score_names():
             part, places = self._places(name)
             arrays = {"full": self.full, "deleted": deleted[:, part], "kept": kept[:, part], "labels": self.labels}

@@ -195,18 +195,19 @@ def frequency_correlation(
     words = np.arange(len(counts))
     values = correlations(words)
     if np.isnan(values).any():
-        return FrequencyCorrelation(*[Correlation(np.nan, np.nan, np.nan)] * 3, len(words))
+        unknown = Correlation(np.nan, np.nan, np.nan)
+        return FrequencyCorrelation(unknown, unknown, unknown, len(words))
     rng = np.random.default_rng(seed)
-    resampled = []
+    resampled: list[list[float]] = []
     while len(resampled) < n_resamples:
         drawn = correlations(rng.choice(words, len(words)))
         if not np.isnan(drawn).any():  # of few words all drawn may be the same one, which says nothing
             resampled.append(drawn)
     bounds = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0).T
-    found = [
+    pearson, pearson_log, spearman = (
         Correlation(float(value), float(low), float(high)) for value, (low, high) in zip(values, bounds, strict=True)
-    ]
-    return FrequencyCorrelation(*found, len(words))
+    )
+    return FrequencyCorrelation(pearson, pearson_log, spearman, len(words))
 
 
 def _p_value(resampled: np.ndarray) -> float:

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hf_vat.explanations import Explanation
+from hf_vat.models.classes import class_names
 from hf_vat.models.configuration_vat import VATSettings
 from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
@@ -98,7 +99,7 @@ class CardFacts:
 
     @property
     def classes(self) -> list[str]:
-        return [self.config.id2label[label] for label in range(self.config.num_labels)]
+        return class_names(self.config)
 
     @property
     def methods(self) -> list[str]:

@@ -4,6 +4,11 @@ import operator
 from collections.abc import Sequence
 
 
+def class_names(config) -> list[str]:
+    """The classes of a classifier with this configuration, in the order of their ids."""
+    return [config.id2label[label] for label in range(config.num_labels)]
+
+
 def class_id(label, names: Sequence[str]) -> int:
     """The id of a class that is given by id (a Python or NumPy integer) or by name.
 
@@ -16,7 +21,7 @@ def class_id(label, names: Sequence[str]) -> int:
     names = list(names)
     given = names.index(label) if isinstance(label, str) and names.count(label) == 1 else label
     try:
-        given = operator.index(None if isinstance(given, bool) else given)
+        given = -1 if isinstance(given, bool) else operator.index(given)
     except TypeError:
         given = -1
     if not 0 <= given < len(names):

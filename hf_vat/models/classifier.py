@@ -2,9 +2,11 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.processing_utils import Unpack
 from transformers.utils import ModelOutput, TransformersKwargs, logging
@@ -56,16 +58,16 @@ class VATClassifierOutput(ModelOutput):
             Self-attention of the encoder's layers, each `(batch_size, heads, sequence_length, sequence_length)`.
     """
 
-    loss: torch.FloatTensor | None = None
-    logits: torch.FloatTensor | None = None
-    cross_entropy: torch.FloatTensor | None = None
-    compression: torch.FloatTensor | None = None
-    mask_compression: torch.FloatTensor | None = None
-    token_importance: torch.FloatTensor | None = None
-    token_mask: torch.FloatTensor | None = None
-    pooler_output: torch.FloatTensor | None = None
-    hidden_states: tuple[torch.FloatTensor, ...] | None = None
-    attentions: tuple[torch.FloatTensor, ...] | None = None
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    cross_entropy: torch.Tensor | None = None
+    compression: torch.Tensor | None = None
+    mask_compression: torch.Tensor | None = None
+    token_importance: torch.Tensor | None = None
+    token_mask: torch.Tensor | None = None
+    pooler_output: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
 
 
 class SizeMismatchError(ValueError, RuntimeError):
@@ -86,7 +88,7 @@ class ClassificationHead(nn.Module):
         return self.out_proj(self.dropout(hidden))
 
 
-class VATClassifier:
+class VATClassifier(_Base):
     """
     What is put on an encoder: word mask, pooling, heads, compressor, phases. To be mixed into a `PreTrainedModel` whose
     `base_model` is the encoder and whose configuration holds [`VATSettings`].

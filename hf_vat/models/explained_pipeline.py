@@ -4,7 +4,7 @@ import torch
 from transformers import Pipeline
 from transformers.utils import logging
 
-from .classes import class_id
+from .classes import class_id, class_names
 from .words import encode_words, maximum_length, special_token_types
 
 logger = logging.get_logger(__name__)
@@ -140,9 +140,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
     def _class_id(self, target) -> int:
         try:
-            return class_id(
-                target, [self.model.config.id2label[label] for label in range(self.model.config.num_labels)]
-            )
+            return class_id(target, class_names(self.model.config))
         except ValueError as error:
             raise ValueError(f"target {error}") from None
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
-from functools import cache
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -49,7 +48,6 @@ def setting(default: Any, help: str, *, option: str | bool = True, **about) -> A
     return field(default=default, metadata={"setting": {"help": help, "option": option, **about}})
 
 
-@cache
 def declared_settings(config_class: type) -> dict[str, Setting]:
     """The settings that a configuration declares or inherits, by name. A subclass may have other defaults."""
     found: dict[str, Setting] = {}

@@ -1,6 +1,6 @@
 """Importance of words by their frequency: figure 2 of the VMASK paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from os import PathLike
 
@@ -19,7 +19,7 @@ _KINDS = ("most frequent words", "most important words", "other words")
 
 
 def frequency_scatter(
-    systems: Mapping[str, Sequence[tuple]], n_labels: int = 10, path: str | PathLike | None = None
+    systems: Mapping[str, Iterable[tuple]], n_labels: int = 10, path: str | PathLike | None = None
 ) -> str:
     """Draw words as points, by count on a logarithmic axis and by importance, one panel per system.
 

@@ -118,7 +118,7 @@ def check_same_texts(runs: Mapping[str, Sequence[Explained]]) -> int:
         InputError: if the texts differ, or their order.
     """
     texts = {name: [explanation.text for explanation in explanations] for name, explanations in runs.items()}
-    first = next(iter(texts), None)
+    first = next(iter(texts), "")
     for name in texts:
         if texts[name] != texts[first]:
             raise InputError(

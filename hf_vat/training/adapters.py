@@ -1,17 +1,31 @@
 """Classifiers that are wrapped: by PEFT, whose adapters must hold what is new, or to be trained on several devices."""
 
+from typing import cast
+
 from torch import nn
+from transformers import PreTrainedModel
 
 from hf_vat.errors import InputError
+from hf_vat.models.classifier import VATClassifier
 
 
-def find_classifier(model: nn.Module) -> nn.Module | None:
-    """The classifier with phases that a model is, or wraps as PEFT, FSDP and torch.compile do; None if there is none."""
+def find_classifier(model: nn.Module) -> VATClassifier:
+    """The classifier with phases that a model is, or wraps as PEFT, FSDP and torch.compile do.
+
+    Raises:
+        InputError: if there is none.
+    """
     # By type: wrappers hand attributes of the wrapped model on.
-    return next((module for module in model.modules() if hasattr(type(module), "phase_modules")), None)
+    for module in model.modules():
+        if hasattr(type(module), "phase_modules"):
+            return cast(VATClassifier, module)
+    raise InputError(
+        f"{type(model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
+        "BertForVATClassification.from_pretrained(...)."
+    )
 
 
-def modules_to_save(model: nn.Module) -> list[str]:
+def modules_to_save(model: PreTrainedModel) -> list[str]:
     """
     What an adapter must train and save beside the encoder's low-rank matrices: attention, bottleneck, heads and word mask.
 
@@ -39,7 +53,7 @@ def modules_to_save(model: nn.Module) -> list[str]:
     ]
 
 
-def check_adapter(classifier: nn.Module) -> None:
+def check_adapter(classifier: PreTrainedModel) -> None:
     """Refuse an adapter that would leave new layers at their random values, and not save them.
 
     Raises:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from transformers import TrainingArguments
 
@@ -66,6 +67,9 @@ class VATTrainingArguments(TrainingArguments):
     `logging_nan_inf_filter` is off, since training stops at a loss that is not finite; `ddp_find_unused_parameters` is
     on, since phases leave parameters unused.
     """
+
+    if TYPE_CHECKING:
+        output_dir: str = ""  # __post_init__ of the base class always gives one
 
     num_train_epochs: float = argument(6.0, "Epochs of all phases together.")
     start: str = argument(

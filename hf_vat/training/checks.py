@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from transformers.trainer_utils import IntervalStrategy
+
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, refuse_non_finite
@@ -38,7 +40,7 @@ _MINIMA = {
 
 _PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
 # Inherited training arguments that a run has no use for, with their defaults and what to do.
-_WITHOUT_USE = {
+_WITHOUT_USE: dict[str, tuple[object, str]] = {
     "label_names": (
         None,
         "there it means columns of labels. For the names of the classes 0, 1, … give --class_names, for the column with the "
@@ -114,7 +116,7 @@ def check_splits(data: Mapping, args: VATTrainingArguments, streaming: bool) -> 
         raise InputError(f"There is no training data, only {', '.join(data)}. Give a training split or --train_file.")
     if "validation" not in data and args.eval_strategy != "no":
         raise InputError(
-            f"There is no validation data for --eval_strategy {args.eval_strategy.value}. Give --validation_file"
+            f"There is no validation data for --eval_strategy {IntervalStrategy(args.eval_strategy).value}. Give --validation_file"
             f"{'' if streaming else ' or a --validation_share above 0'}, or --eval_strategy no "
             "--load_best_model_at_end False."
         )

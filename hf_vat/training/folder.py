@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -47,7 +48,7 @@ def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args:
         return None
     try:
         found = json.loads((folder / RUN_NAME).read_text(encoding="utf-8"))
-        defaults = {"model": ModelArguments, "data": DataArguments, "training": VATTrainingArguments}
+        defaults: dict[str, Any] = {"model": ModelArguments, "data": DataArguments, "training": VATTrainingArguments}
         different = []
         for group, values in run_settings(model_args, data_args, args).items():
             for name, value in values.items():

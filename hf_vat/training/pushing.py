@@ -11,6 +11,7 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from torch import nn
 from transformers import Trainer, TrainingArguments
 from transformers.trainer import TRAINING_ARGS_NAME, PushInProgress
+from transformers.trainer_utils import HubStrategy
 from transformers.utils.hub import hf_api
 
 from hf_vat.errors import InputError
@@ -46,10 +47,12 @@ class PushingTrainer(Trainer):
             the Hub does not take a push.
     """
 
+    hub_model_id: str  # type: ignore[assignment]  # which init_hf_repo sets; the base class says that it is None
+
     def __init__(self, model: nn.Module | None = None, args: TrainingArguments | None = None, *others, **named):
         if args is not None and args.push_to_hub and args.hub_strategy in _WITH_CHECKPOINTS:
             raise InputError(
-                f"hub_strategy={args.hub_strategy.value!r} would push optimizer states and pickles; use 'end' or 'every_save'."
+                f"hub_strategy={HubStrategy(args.hub_strategy).value!r} would push optimizer states and pickles; use 'end' or 'every_save'."
             )
         super().__init__(model, args, *others, **named)
         given = callbacks_of(self, ModelCardCallback)
@@ -84,8 +87,9 @@ class PushingTrainer(Trainer):
             logger.info("The card of an adapter is PEFT's; for one with measured explanations push the merged model.")
             return
         hub_id, name, config = map(_first, (dataset_tags, dataset, dataset_args))
-        data = Origin.of(hub_id or name, config=config) if hub_id or name else None
-        if name and not Origin.of(name).local:
+        known = hub_id or name
+        data = Origin.of(known, config=config) if known else None
+        if data is not None and name and not Origin.of(name).local:
             data = replace(data, name=name)
         path = self.card.write(
             self,
@@ -161,7 +165,7 @@ class PushingTrainer(Trainer):
         self.push_in_progress = PushInProgress([job])
 
     def _upload(self, commit_message, blocking: bool, token: str | None = None, revision: str | None = None):
-        return hf_api().upload_folder(
+        return hf_api().upload_folder(  # type: ignore[call-overload]  # of two, for each value of run_as_future
             repo_id=self.hub_model_id,
             folder_path=self.args.output_dir,
             allow_patterns=list(PUSHED),
@@ -174,7 +178,9 @@ class PushingTrainer(Trainer):
 
 
 def _first(given: str | list[str] | None) -> str | None:
-    return given[0] if given and not isinstance(given, str) else given or None
+    if isinstance(given, str):
+        return given or None
+    return given[0] if given else None
 
 
 def _report_failure(job: Future) -> None:

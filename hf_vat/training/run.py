@@ -127,10 +127,11 @@ def accuracy_and_macro_f1(prediction: EvalPrediction) -> dict[str, float]:
     F1 of a class is 2 TP / (2 TP + FP + FN); the mean is over the classes that are gold or predicted, as in scikit-learn.
     Texts with the label -100 are left out; where all are, there is nothing to tell.
     """
-    labelled = prediction.label_ids != -100
+    labels = np.asarray(prediction.label_ids)
+    labelled = labels != -100
     if not labelled.any():
         return {}
-    predicted, gold = np.argmax(prediction.predictions, -1)[labelled], prediction.label_ids[labelled]
+    predicted, gold = np.argmax(prediction.predictions, -1)[labelled], labels[labelled]
     f1 = [
         2 * np.sum((predicted == label) & (gold == label)) / (np.sum(predicted == label) + np.sum(gold == label))
         for label in np.union1d(predicted, gold)

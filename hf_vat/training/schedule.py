@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers import PreTrainedConfig, TrainingArguments, get_scheduler
@@ -88,9 +89,8 @@ def phase_factor(
         None if the scheduler's learning rates are no function of the step.
     """
     stand_in = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=optimizer.defaults["lr"])
-    scheduler = get_scheduler(
-        args.lr_scheduler_type, stand_in, args.get_warmup_steps(steps), steps, args.lr_scheduler_kwargs
-    )
+    settings: Any = args.lr_scheduler_kwargs  # a string is parsed by now
+    scheduler = get_scheduler(args.lr_scheduler_type, stand_in, args.get_warmup_steps(steps), steps, settings)
     return scheduler.lr_lambdas[0] if isinstance(scheduler, torch.optim.lr_scheduler.LambdaLR) else None
 
 
@@ -170,7 +170,7 @@ def mask_beta_schedule(args: VATTrainingArguments, config: PreTrainedConfig, nam
             f"mask_type={config.mask_type!r} has none; leave it out, or use mask_type "
             "'vmask' or 'iba'."
         )
-    if args.load_best_model_at_end and args.metric_for_best_model.removeprefix("eval_") == "loss":
+    if args.load_best_model_at_end and (args.metric_for_best_model or "").removeprefix("eval_") == "loss":
         logger.warning(
             "The losses of two epochs cannot be compared while mask_beta goes from %s to %s; choose the best model by "
             "another metric_for_best_model, such as accuracy.",

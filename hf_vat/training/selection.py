@@ -1,11 +1,12 @@
 """Which evaluation is the best, and how long a training waits for a better one."""
 
 import logging
-import math
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from transformers import EarlyStoppingCallback, PreTrainedConfig
+from transformers.trainer_utils import IntervalStrategy
 
 from hf_vat.errors import InputError
 
@@ -14,7 +15,7 @@ from .arguments import VATTrainingArguments
 logger = logging.getLogger(__name__)
 
 
-def early_stopping(args: VATTrainingArguments) -> EarlyStoppingCallback:
+def early_stopping(patience: int, args: VATTrainingArguments) -> EarlyStoppingCallback:
     """The callback that `early_stopping_patience` asks for.
 
     Raises:
@@ -22,16 +23,16 @@ def early_stopping(args: VATTrainingArguments) -> EarlyStoppingCallback:
     """
     if args.metric_for_best_model is None or args.eval_strategy == "no":
         raise InputError(
-            f"early_stopping_patience={args.early_stopping_patience} stops when evaluations get no better; give "
+            f"early_stopping_patience={patience} stops when evaluations get no better; give "
             f"metric_for_best_model (now {args.metric_for_best_model}), such as 'accuracy', and an eval_strategy (now "
-            f"{args.eval_strategy.value!r}), such as 'epoch'."
+            f"{IntervalStrategy(args.eval_strategy).value!r}), such as 'epoch'."
         )
-    if not args.early_stopping_patience >= 1 or not args.early_stopping_threshold >= 0:
+    if not patience >= 1 or not args.early_stopping_threshold >= 0:
         raise InputError(
-            f"early_stopping_patience={args.early_stopping_patience} must be at least 1, and early_stopping_threshold="
+            f"early_stopping_patience={patience} must be at least 1, and early_stopping_threshold="
             f"{args.early_stopping_threshold} at least 0."
         )
-    return EarlyStoppingCallback(args.early_stopping_patience, args.early_stopping_threshold)
+    return EarlyStoppingCallback(patience, args.early_stopping_threshold)
 
 
 class RoundPatience:
@@ -50,7 +51,7 @@ class RoundPatience:
         """Let no callback stop in the middle of a round; gives how long each has waited so far."""
         patience = {callback: callback.early_stopping_patience for callback in callbacks}
         for callback in patience:
-            callback.early_stopping_patience = math.inf
+            callback.early_stopping_patience = sys.maxsize
         try:
             yield {callback: callback.early_stopping_patience_counter for callback in patience}
         finally:

@@ -6,12 +6,12 @@ from itertools import islice
 
 import torch
 from datasets import IterableDataset
-from transformers import TrainingArguments
 from transformers.trainer_utils import has_length
 
 from hf_vat.data import StreamedEpochs
 from hf_vat.errors import InputError
 
+from .arguments import VATTrainingArguments
 from .labels import CheckedRows
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class TrainingStream:
         InputError: if it cannot be read so, or a label of the first rows lies outside the classes.
     """
 
-    def __init__(self, rows, classes: int, args: TrainingArguments):
+    def __init__(self, rows, classes: int, args: VATTrainingArguments):
         if args.dataloader_num_workers:
             raise InputError(
                 f"dataloader_num_workers is {args.dataloader_num_workers}, but each worker would read the whole stream; "
@@ -70,7 +70,7 @@ class TrainingStream:
                     *(args.max_steps, epochs, steps, wanted - epochs, steps * wanted),
                 )
 
-    def epochs(self, args: TrainingArguments, batch_size: int) -> StreamedEpochs:
+    def epochs(self, args: VATTrainingArguments, batch_size: int) -> StreamedEpochs:
         """The stream from its beginning, cut into epochs; `batch_size` is that of one process."""
         if has_length(self.rows.rows):
             size = len(self.rows.rows)
@@ -79,6 +79,6 @@ class TrainingStream:
         return StreamedEpochs(self.rows, size)
 
 
-def _steps_of_epoch(args: TrainingArguments) -> int:
+def _steps_of_epoch(args: VATTrainingArguments) -> int:
     """Steps of an epoch of a stream without a length."""
     return math.ceil(args.max_steps / args.num_train_epochs) if args.num_train_epochs > 0 else args.max_steps

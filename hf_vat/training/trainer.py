@@ -23,6 +23,7 @@ from transformers.trainer_utils import BestRun, default_compute_objective, get_l
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
+from hf_vat.models.classifier import VATClassifier
 from hf_vat.models.phases import PHASES
 
 from .adapters import check_adapter, find_classifier
@@ -83,6 +84,7 @@ class VATTrainer(PushingTrainer):
     """
 
     args: VATTrainingArguments
+    model: VATClassifier  # or what is wrapped around one and hands its attributes on, as PEFT's models do
 
     # The models' losses are means over a batch: the Trainer divides them by the accumulation steps.
     loss_is_scaled_for_ga = False
@@ -114,7 +116,7 @@ class VATTrainer(PushingTrainer):
         args = args or VATTrainingArguments()
         if is_stream(train_dataset):
             # Otherwise one process would read for all, and put together batches that are padded to different lengths.
-            args.accelerator_config.dispatch_batches = False
+            args.accelerator_config.dispatch_batches = False  # type: ignore[union-attr]  # an object by now
         super().__init__(
             model,
             args,
@@ -129,7 +131,6 @@ class VATTrainer(PushingTrainer):
             optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
         )
-        self._check_model()
         self._stream: TrainingStream | None = None
         classes = self.classifier.config.num_labels
         if is_stream(self.train_dataset):
@@ -153,21 +154,12 @@ class VATTrainer(PushingTrainer):
         self.add_callback(self._interrupt)
         self.add_callback(PhaseCallback(self))
         if self.args.early_stopping_patience is not None:
-            self.add_callback(early_stopping(self.args))
+            self.add_callback(early_stopping(self.args.early_stopping_patience, self.args))
 
     @property
-    def classifier(self) -> nn.Module:
+    def classifier(self) -> VATClassifier:
         """The model, or the one within what PEFT or FSDP have wrapped around it."""
         return find_classifier(self.model)
-
-    def _check_model(self) -> None:
-        if self.classifier is None:
-            raise InputError(
-                f"{type(self.model).__name__} has no phases; VATTrainer trains hf_vat's models, for instance "
-                "BertForVATClassification.from_pretrained(...)."
-            )
-        if hasattr(self.model, "peft_config"):
-            check_adapter(self.classifier)
 
     def _take_settings(self) -> None:
         """Check settings against the model, and follow them: a new model or trial may bring others.
@@ -176,6 +168,8 @@ class VATTrainer(PushingTrainer):
             InputError: if they do not fit together.
         """
         args, alternates = self.args, self.classifier.config.bottleneck != "none"
+        if hasattr(self.model, "peft_config"):
+            check_adapter(self.classifier)
         if not alternates and args.predict_from == "compressor":
             raise InputError('predict_from="compressor" needs a model with bottleneck="gaussian".')
         if alternates:
@@ -223,9 +217,10 @@ class VATTrainer(PushingTrainer):
         if self._owns_optimizer:
             self.optimizer = None
         if resume_from_checkpoint is True:
-            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
-            if resume_from_checkpoint is None:
+            last: str | None = get_last_checkpoint(self.args.output_dir)
+            if last is None:
                 raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir}.")
+            resume_from_checkpoint = last
         self._resumed_from = resume_from_checkpoint or None
         try:
             output = super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
@@ -241,7 +236,6 @@ class VATTrainer(PushingTrainer):
     def _hp_search_setup(self, trial) -> None:
         # Only now the model is made and a trial's settings are there; weights of a checkpoint come after.
         super()._hp_search_setup(trial)
-        self._check_model()
         self._take_settings()
         self._probe_reference = None
         # A callback may move them, and a run is known by those it began with.
@@ -329,8 +323,9 @@ class VATTrainer(PushingTrainer):
             return super().create_scheduler(num_training_steps, optimizer)
         optimizer = self.optimizer if optimizer is None else optimizer
         lengths = [end - start for start, end in pairwise([*starts, num_training_steps])]
-        factors = [phase_factor(self.args, optimizer, length) for length in lengths]
-        if None in factors:  # it follows a metric, or steps by itself, over all phases
+        found = [phase_factor(self.args, optimizer, length) for length in lengths]
+        factors = [factor for factor in found if factor is not None]
+        if len(factors) < len(found):  # it follows a metric, or steps by itself, over all phases
             return super().create_scheduler(num_training_steps, optimizer)
 
         def factor(step: int) -> float:
@@ -425,7 +420,7 @@ class VATTrainer(PushingTrainer):
         if self._stream is not None:
             rows = self._stream.first
         else:
-            size = min(self.args.attention_probe_size, len(self.train_dataset))
+            size = min(self.args.attention_probe_size, len(self.train_dataset))  # type: ignore[arg-type]  # torch's Dataset declares no length
             rows = [self.train_dataset[position] for position in range(size)]
         collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
         batch = self._prepare_inputs(collate(rows))
