@@ -44,7 +44,7 @@ class GaussianBottleneck(nn.Module):
         """
         mean = self.mean(text).float()
         scale = nn.functional.softplus(self.scale(text).float()) + MINIMUM_SCALE
-        if self.prior_mean is None:
+        if self.prior_mean is None or self.prior_log_scale is None:
             prior_mean, prior_scale = torch.zeros_like(mean), torch.ones_like(scale)
         else:
             prior_mean, prior_scale = self.prior_mean.float(), self.prior_log_scale.float().exp()

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -16,10 +16,15 @@ from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
-from .word_mask import MASKS, InformationBottleneckMask, MaskableEmbeddings
+from .word_mask import MASKS, InformationBottleneckMask, MaskableEmbeddings, WordMask
 from .words import position_offset
 
 logger = logging.get_logger(__name__)
+
+if TYPE_CHECKING:  # what the classifier is mixed into
+    _Base = PreTrainedModel
+else:
+    _Base = object
 
 _BETAS = ("beta", "mask_beta")  # settings that weigh a term of the loss, and may change from step to step
 
@@ -98,6 +103,7 @@ class VATClassifier(_Base):
     with β = `config.mask_beta`, which may be changed between steps.
     """
 
+    base_model: Any  # the encoder
     accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
 
     def _add_heads(self, config, dropout: float) -> None:
@@ -129,8 +135,9 @@ class VATClassifier(_Base):
                 config.beta,
             )
         if config.mask_type != "none":
-            embeddings = self.get_input_embeddings().embedding_dim
-            self.word_mask = MASKS[config.mask_type](config, embeddings if config.mask_site == "word" else hidden)
+            words: Any = self.get_input_embeddings()
+            size = words.embedding_dim if config.mask_site == "word" else hidden
+            self.word_mask = MASKS[config.mask_type](config, size)
             if config.mask_site == "embedding_output":
                 self.base_model.embeddings = MaskableEmbeddings(config)
         self._position_offset = position_offset(self.base_model)
@@ -164,9 +171,10 @@ class VATClassifier(_Base):
         """
         # Loaded leniently first, since the base class's error names neither layers nor sizes.
         wants_info = kwargs.pop("output_loading_info", False)
-        model, info = super().from_pretrained(
+        loaded: Any = super().from_pretrained(
             pretrained_model_name_or_path, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
         )
+        model, info = loaded
         if info["mismatched_keys"] and not ignore_mismatched_sizes:
             layers = "; ".join(
                 f"{name} is {tuple(stored)} in the checkpoint and {tuple(wanted)} in the model"
@@ -226,13 +234,13 @@ class VATClassifier(_Base):
             raise ValueError(f"phase={phase!r} is unknown; it must be one of {', '.join(map(repr, PHASES))}.")
         if PHASES[phase].compressor and self.bottleneck is None:
             raise ValueError(f'phase={phase!r} needs a model with bottleneck="gaussian"; this one has "none".')
-        learner = [self.learner_head]
-        compressor = [self.bottleneck, self.compressor_head]
+        learner: list[nn.Module | None] = [self.learner_head]
+        compressor: list[nn.Module | None] = [self.bottleneck, self.compressor_head]
         if self.bottleneck is not None and self.config.heads == "shared":
             compressor = [self.bottleneck, self.learner_head]
         elif self.bottleneck is not None and self.config.heads == "shared_mean":
             learner = [self.bottleneck.mean, self.compressor_head]
-        groups = {
+        groups: dict[str, list[nn.Module | None]] = {
             "mask": [self.word_mask],
             "encoder": [self.base_model],
             "attention": [self.attention],
@@ -319,7 +327,7 @@ class VATClassifier(_Base):
         return (torch.arange(attention_mask.shape[1], device=first.device) - first).clamp(min=0)
 
     @can_return_tuple
-    def forward(
+    def forward(  # type: ignore[misc]  # position_ids is in TransformersKwargs too
         self,
         input_ids: torch.LongTensor | None = None,
         attention_mask: torch.Tensor | None = None,
@@ -342,7 +350,7 @@ class VATClassifier(_Base):
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
         if attention_mask is None:
-            given = input_ids if input_ids is not None else inputs_embeds
+            given: Any = input_ids if input_ids is not None else inputs_embeds
             attention_mask = torch.ones(given.shape[:2], dtype=torch.long, device=given.device)
         inputs = {
             "input_ids": input_ids,
@@ -384,7 +392,7 @@ class VATClassifier(_Base):
 
         logits, cross_entropy, compression, loss = self._heads(text, labels)
         mask_compression = None
-        if loss is not None and mask_term is not None and not constant:
+        if labels is not None and mask_term is not None and not constant:
             labelled = labels != -100
             mask_compression = mask_term * labelled
             loss = loss + self._beta("mask_beta") * mask_compression.sum() / labelled.sum().clamp(min=1)
@@ -406,7 +414,7 @@ class VATClassifier(_Base):
         if self.word_mask is None:
             return self.base_model(**inputs, **kwargs), None, None
         if self.config.mask_site == "embedding_output":
-            return self._encode_masking_output(inputs, content, **kwargs)
+            return self._encode_masking_output(self.word_mask, inputs, content, **kwargs)
         inputs = dict(inputs)
         if "input_ids" in inputs:
             input_ids = inputs.pop("input_ids").long()  # tokenizers give floats if no text has a token
@@ -420,9 +428,9 @@ class VATClassifier(_Base):
         encoded = self.base_model(**{**inputs, "inputs_embeds": masked.embeddings}, **kwargs)
         return encoded, masked.probabilities, masked.term
 
-    def _encode_masking_output(self, inputs: dict, content: torch.Tensor, **kwargs):
+    def _encode_masking_output(self, mask: WordMask, inputs: dict, content: torch.Tensor, **kwargs):
         of_words = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
-        masked = self.word_mask(self.base_model.embeddings(**of_words, of_words=True), content)
+        masked = mask(self.base_model.embeddings(**of_words, of_words=True), content)
         inputs = {**inputs, "input_ids": None, "inputs_embeds": masked.embeddings}
         return self.base_model(**inputs, **kwargs), masked.probabilities, masked.term
 
@@ -434,11 +442,12 @@ class VATClassifier(_Base):
         if predicting == "learner" or "learner" in in_loss:
             if self.learner_head is not None:
                 by_head["learner"] = self.learner_head(text)
-            else:
+            elif self.bottleneck is not None and self.compressor_head is not None:
                 by_head["learner"] = self.compressor_head(self.bottleneck.mean(text))
-        if predicting == "compressor" or "compressor" in in_loss:
+        head = self.compressor_head or self.learner_head
+        if self.bottleneck is not None and head is not None and "compressor" in (predicting, *in_loss):
             z, divergence = self.bottleneck(text)
-            by_head["compressor"] = (self.compressor_head or self.learner_head)(z)
+            by_head["compressor"] = head(z)
         if labels is None:
             return by_head[predicting], None, None, None
 
@@ -452,7 +461,7 @@ class VATClassifier(_Base):
         losses, by_text = zip(*(self._cross_entropy(by_head[head], labels) for head in in_loss), strict=True)
         loss, cross_entropy = sum(losses), sum(by_text)
         compression = None
-        if "compressor" in in_loss:
+        if divergence is not None and "compressor" in in_loss:
             compression = divergence * labelled
             loss = loss + self._beta("beta") * compression.sum() / count
         return by_head[predicting], cross_entropy, compression, loss

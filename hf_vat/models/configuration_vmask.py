@@ -36,7 +36,7 @@ class EncoderVMaskConfig(EncoderVATConfig):
 
     model_type = "encoder_vmask"
 
-    pooling: Literal["attention", "first", "max", "mean"] | None = None
+    pooling: Literal["attention", "first", "max", "mean"] | None = None  # type: ignore[assignment]  # until it is made
     bottleneck: Literal["none", "gaussian"] = "none"
     mask_type: Literal["none", "vmask", "l2x", "iba"] = "vmask"
     freeze_embeddings: bool = True

@@ -35,11 +35,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
     that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
     """
 
-    _load_processor = False
-    _load_image_processor = False
-    _load_video_processor = False
-    _load_feature_extractor = False
-    _load_tokenizer = True
+    _load_tokenizer = True  # type: ignore[assignment]  # of these the base class says that they are None
+    _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False  # type: ignore[assignment]
 
     def __call__(self, inputs, **kwargs):
         """

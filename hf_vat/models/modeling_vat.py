@@ -1,6 +1,7 @@
 """Classifiers with VAT (Zhou et al., Findings of ACL 2021) and with word masks, on BERT and on any other encoder."""
 
 from inspect import signature
+from typing import Any
 
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BertModel, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
@@ -24,7 +25,8 @@ class BertForVATClassification(VATClassifier, BertPreTrainedModel):
     """
 
     config_class = BertVATConfig
-    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # other heads of plain BERT checkpoints
+    # Other heads of plain BERT checkpoints.
+    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # type: ignore[assignment]  # a list there
 
     def __init__(self, config: BertVATConfig):
         super().__init__(config)
@@ -53,13 +55,14 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
 
     def __init__(self, config: EncoderVATConfig, encoder: PreTrainedModel | None = None):
         super().__init__(config)
+        own: Any = config.encoder  # a configuration by now
         if encoder is not None:  # loaded, with this configuration
             self.encoder = encoder
         # By type name: in a folder that brings this code along, configuration and model are loaded as modules apart.
-        elif config.encoder.model_type == WordEncoderConfig.model_type:
-            self.encoder = WordEncoderModel(config.encoder)
+        elif own.model_type == WordEncoderConfig.model_type:
+            self.encoder = WordEncoderModel(own)
         else:
-            self.encoder = AutoModel.from_config(config.encoder, **_encoder_arguments(config.encoder))
+            self.encoder = AutoModel.from_config(own, **_encoder_arguments(own))
         self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
         tables = (name for name, module in self.named_modules() if hasattr(module, "position_ids"))
         self._position_table = next(tables, None)
@@ -126,7 +129,7 @@ def _encoder_arguments(config) -> dict:
         raise ValueError(
             f"encoder={config.model_type!r} is no model that AutoModel builds; use an encoder such as BERT."
         )
-    encoder_class = AutoModel._model_mapping[type(config)]
+    encoder_class: Any = AutoModel._model_mapping[type(config)]
     if isinstance(encoder_class, tuple):  # Funnel has two, and AutoModel needs to know which
         config.architectures = config.architectures or [encoder_class[0].__name__]
         encoder_class = next((one for one in encoder_class if one.__name__ in config.architectures), encoder_class[0])

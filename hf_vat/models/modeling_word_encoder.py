@@ -26,7 +26,7 @@ class WordEncoderModel(PreTrainedModel):
     config_class = WordEncoderConfig
     base_model_prefix = "word_encoder"
     _input_embed_layer = "word_embeddings"
-    _no_split_modules: ClassVar[list[str]] = []
+    _no_split_modules: ClassVar[list[str]] = []  # type: ignore[misc]  # there not said to be of the class
     # There is neither self-attention nor a stack worth recomputing: every setting of these is accepted, and idle.
     _supports_sdpa = True
     _supports_flash_attn = True
@@ -34,11 +34,12 @@ class WordEncoderModel(PreTrainedModel):
 
     def __init__(self, config: WordEncoderConfig):
         super().__init__(config)
+        assert config.hidden_size is not None  # by now, see WordEncoderConfig
         embeddings = FrozenEmbedding if config.freeze_embeddings else nn.Embedding
         self.word_embeddings = embeddings(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.dropout = nn.Dropout(config.dropout if config.embedding_dropout is None else config.embedding_dropout)
         if config.encoder_type == "affine":
-            self.encoder = nn.Linear(config.embedding_size, config.hidden_size, bias=False)
+            self.encoder: nn.Module = nn.Linear(config.embedding_size, config.hidden_size, bias=False)
         elif config.encoder_type == "lstm":
             self.encoder = LSTMEncoder(config)
         elif config.encoder_type == "cnn":
@@ -62,7 +63,7 @@ class WordEncoderModel(PreTrainedModel):
         self,
         input_ids: torch.LongTensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> tuple | BaseModelOutput:
         r"""
@@ -83,7 +84,8 @@ class WordEncoderModel(PreTrainedModel):
             ValueError: for both or neither of `input_ids` and `inputs_embeds`, a mask of another shape, or
                 `output_attentions=True`.
         """
-        if (input_ids is None) == (inputs_embeds is None):
+        inputs = input_ids if input_ids is not None else inputs_embeds
+        if inputs is None or (input_ids is not None and inputs_embeds is not None):
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
         if kwargs.get("output_attentions") or self.config.output_attentions:
             raise ValueError("output_attentions=True asks for self-attention, of which a word encoder has none.")
@@ -91,7 +93,6 @@ class WordEncoderModel(PreTrainedModel):
             # No text has a word; tokenizers then return floats, which cannot be looked up.
             inputs_embeds = self.word_embeddings.weight.new_zeros(*input_ids.shape, self.config.embedding_size)
             input_ids = None
-        inputs = input_ids if input_ids is not None else inputs_embeds
         if attention_mask is None:
             if input_ids is not None:
                 self.warn_if_padding_and_no_attention_mask(input_ids, attention_mask)
@@ -147,6 +148,7 @@ class LSTMEncoder(nn.Module):
 
     def __init__(self, config: WordEncoderConfig):
         super().__init__()
+        assert config.hidden_size is not None  # by now, see WordEncoderConfig
         width = config.hidden_size // 2 if config.bidirectional else config.hidden_size
         sizes = [config.embedding_size] + [config.hidden_size] * (config.num_layers - 1)
         self.to_right = nn.ModuleList(nn.LSTM(size, width, batch_first=True) for size in sizes)
@@ -178,7 +180,9 @@ class CNNEncoder(nn.Module):
 
     def __init__(self, config: WordEncoderConfig):
         super().__init__()
+        assert config.hidden_size is not None  # by now, see WordEncoderConfig
         kernels = config.hidden_size // len(config.kernel_sizes)
+        self.sizes = config.kernel_sizes
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.embedding_size, kernels, size) for size in config.kernel_sizes
         )
@@ -187,8 +191,7 @@ class CNNEncoder(nn.Module):
         outside = torch.arange(words.shape[1], device=words.device) >= lengths  # [B, T]
         words = words.masked_fill(outside.unsqueeze(-1), 0.0).transpose(1, 2)  # [B, E, T]
         blocks = []
-        for convolution in self.convolutions:
-            [size] = convolution.kernel_size
+        for size, convolution in zip(self.sizes, self.convolutions, strict=True):
             blocks.append(convolution(nn.functional.pad(words, ((size - 1) // 2, size // 2))))  # [B, N, T]
         return torch.cat(blocks, 1).relu().transpose(1, 2)
 

@@ -156,6 +156,10 @@ class InformationBottleneckMask(WordMask):
     model: a step is a small share of the estimate, and bfloat16 would round it away.
     """
 
+    mean: torch.Tensor
+    variance: torch.Tensor
+    count: torch.Tensor
+
     def __init__(self, config, size: int):
         super().__init__(config, size)
         self.register_buffer("mean", torch.zeros(size, dtype=torch.float32))
@@ -210,7 +214,10 @@ class MaskableEmbeddings(BertEmbeddings):
     `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
     """
 
-    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:
+    # More is given by name than in BERT, which calls it so.
+    def forward(  # type: ignore[override]
+        self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs
+    ) -> torch.Tensor:
         if input_ids is None and not of_words:
             return inputs_embeds
         return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)

@@ -33,7 +33,7 @@ import regex
 try:
     from icu4py.breakers import WordBreaker
 except ImportError:
-    WordBreaker = None
+    WordBreaker = None  # type: ignore[assignment, misc]  # where the extra is not installed
 
 _WORD = regex.compile(
     r"""
@@ -261,7 +261,8 @@ def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -
     def ids_of(part: str) -> list[int]:
         return tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
 
-    ids, owners, end = [], [], 0
+    ids, end = [], 0
+    owners: list[tuple[int, ...]] = []
     for position, word in enumerate([*words, Word("", len(text), len(text))]):
         # What stands between words has tokens too if the tokenizer splits into characters.
         for part, owner in ((text[end : word.start], ()), (word.text, (position,))):

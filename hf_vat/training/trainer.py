@@ -132,7 +132,7 @@ class VATTrainer(PushingTrainer):
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
         )
         self._stream: TrainingStream | None = None
-        classes = self.classifier.config.num_labels
+        classes = self.classifier.num_labels
         if is_stream(self.train_dataset):
             self._stream = TrainingStream(self.train_dataset, classes, self.args)
             self.train_dataset = self._stream.epochs(self.args, self._train_batch_size)
