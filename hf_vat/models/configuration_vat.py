@@ -378,7 +378,7 @@ class EncoderVATConfig(VATSettings):
             )
         if self.mask_site != "word":
             raise ValueError(
-                f'mask_site="{self.mask_site}" is for BertWithVMask; with other encoders use mask_site="word".'
+                f'mask_site="{self.mask_site}" is for BERT; with other encoders use mask_site="word".'
             )
 
 

@@ -304,7 +304,7 @@ OF_MASKS = [
     [(BertVATConfig, *one) for one in OF_BERT]
     + [(config, *one) for one in OF_MASKS for config in (BertVMaskConfig, EncoderVMaskConfig)]
     + [
-        (EncoderVMaskConfig, {"mask_site": "embedding_output"}, 'mask_site="embedding_output" is for BertWithVMask'),
+        (EncoderVMaskConfig, {"mask_site": "embedding_output"}, 'mask_site="embedding_output" is for BERT'),
         (EncoderVATConfig, {"prefix_tokens": -1}, "prefix_tokens=-1"),
         (EncoderVATConfig, {"suffix_tokens": -1}, "suffix_tokens=-1"),
         (EncoderVATConfig, {"pooling": "first", "prefix_tokens": 0, "bottleneck": "none"}, "prefix_tokens=0"),
