@@ -1,6 +1,7 @@
 """What the `evaluate` modules share: inputs are checked before `datasets` casts them, and every text is counted."""
 
 import re
+from inspect import signature
 from pathlib import Path
 
 import evaluate
@@ -14,7 +15,8 @@ NUMBERS = Sequence(Value("float64"))  # one for each class, or for each word
 ENTRIES = Sequence(NUMBERS)  # one for each number, or share, of the top words
 FLAGS = Sequence(Value("bool"))
 
-INPUTS = ("predictions", "references", "perturbed", "kept")  # of all modules; each name means the same in all of them
+# Of all modules; each name means the same in all of them.
+INPUTS = {"predictions": NUMBERS, "perturbed": ENTRIES, "kept": ENTRIES, "references": CLASS_ID}
 
 _SKIPPED = {
     "no words": lambda entry: not entry,
@@ -23,24 +25,25 @@ _SKIPPED = {
 }
 
 
-def info(name: str, **features) -> evaluate.MetricInfo:
-    """What a module says of itself: its card's description, use, inputs, output and citation.
-
-    Args:
-        features: its inputs, by name.
-    """
-    card = (Path(__file__).parent / name / "README.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## (.+?)\n\n(.+?)\n(?=^## |\Z)", card, re.MULTILINE | re.DOTALL))
-    return evaluate.MetricInfo(
-        description=sections["Metric description"],
-        citation=sections["Citation"].removeprefix("```bibtex\n").removesuffix("```"),
-        inputs_description="\n".join(sections[title] for title in ("How to use", "Inputs", "Output")),
-        features=Features(features),
-    )
-
-
 class TextMetric(evaluate.Metric):
-    """A metric whose inputs hold one entry for each text: lists, arrays or tensors."""
+    """A metric whose inputs hold one entry for each text: lists, arrays or tensors.
+
+    They are the arguments of `_compute` that have a name in `inputs`. What the metric says of itself is in the card.
+    """
+
+    inputs = INPUTS
+
+    def _info(self):
+        name = type(self).__module__.rpartition(".")[2]  # that of its file and folder
+        card = (Path(__file__).parent / name / "README.md").read_text(encoding="utf-8")
+        sections = dict(re.findall(r"^## (.+?)\n\n(.+?)\n(?=^## |\Z)", card, re.MULTILINE | re.DOTALL))
+        arguments = signature(self._compute).parameters
+        return evaluate.MetricInfo(
+            description=sections["Metric description"],
+            citation=sections["Citation"].removeprefix("```bibtex\n").removesuffix("```"),
+            inputs_description="\n".join(sections[title] for title in ("How to use", "Inputs", "Output")),
+            features=Features({name: feature for name, feature in self.inputs.items() if name in arguments}),
+        )
 
     def compute(self, *, predictions=None, references=None, **kwargs):
         """As in `evaluate`. Inputs that are another module's are left to it: `evaluate.combine` hands all to each."""
@@ -76,6 +79,8 @@ class TextMetric(evaluate.Metric):
 
 class WordMetric(TextMetric):
     """A metric of `predictions` and `references` that hold one entry for each word of a text."""
+
+    inputs = INPUTS | {"references": FLAGS}
 
     def check_texts(self, predictions, references):
         """Refuse a text whose entries are not of the same words."""

@@ -107,15 +107,14 @@ def test_operators_take_their_tokens_from_the_tokenizer(tokenizer, stub_tokenize
             Operator.of(name, stub_tokenizer)
 
 
-@pytest.mark.parametrize("mask_type", [None, "vmask"])
-def test_f30_word_encoders_never_learn_the_mask_token_so_the_unknown_one_stands_for_words(mask_type):
+@pytest.mark.parametrize(
+    ("family", "config"), [(EncoderForVATClassification, EncoderVATConfig), (EncoderWithVMask, EncoderVMaskConfig)]
+)
+def test_f30_word_encoders_never_learn_the_mask_token_so_the_unknown_one_stands_for_words(family, config):
     tokenizer = train_word_tokenizer(["a good film", "bad"])
     assert tokenizer.mask_token_id not in (None, tokenizer.unk_token_id)
     encoder = WordEncoderConfig(vocab_size=len(tokenizer), encoder_type="cnn", embedding_size=4, hidden_size=6)
-    if mask_type:
-        model = EncoderWithVMask(EncoderVMaskConfig(encoder=encoder, mask_type=mask_type)).eval()
-    else:
-        model = EncoderForVATClassification(EncoderVATConfig(encoder=encoder)).eval()
+    model = family(config(encoder=encoder)).eval()
     assert Operator.of("mask", tokenizer, model).token_id == tokenizer.unk_token_id
 
     asked = []

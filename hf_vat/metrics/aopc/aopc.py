@@ -17,9 +17,6 @@ _DEFINITIONS = {
 class Aopc(base.TextMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("aopc", predictions=base.NUMBERS, perturbed=base.ENTRIES, references=base.CLASS_ID)
-
     def _compute(self, predictions, perturbed, references, definition="accuracy_drop", ks=None):
         score = base.choose(_DEFINITIONS, definition)
         result = averages.at_ks(definition, score, predictions, perturbed, references, ks, "perturbed")

@@ -7,9 +7,6 @@ from hf_vat.metrics import base
 class AttentionEntropy(base.TextMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("attention_entropy", predictions=base.NUMBERS)
-
     def _compute(self, predictions):
         rows, counts = base.select(predictions, "no words")
         result = {

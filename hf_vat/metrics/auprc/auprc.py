@@ -13,9 +13,6 @@ _DEFINITIONS = {
 class Auprc(base.WordMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("auprc", predictions=base.NUMBERS, references=base.FLAGS)
-
     def _compute(self, predictions, references, definition="auprc"):
         score = base.choose(_DEFINITIONS, definition)
         scores, flags, counts = base.select_marked(predictions, references, "only marked words")

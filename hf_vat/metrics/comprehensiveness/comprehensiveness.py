@@ -7,8 +7,5 @@ from hf_vat.metrics import averages, base
 class Comprehensiveness(base.TextMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("comprehensiveness", predictions=base.NUMBERS, perturbed=base.ENTRIES)
-
     def _compute(self, predictions, perturbed, shares=ERASER_SHARES):
         return averages.at_shares(scores.comprehensiveness, predictions, perturbed, shares, "perturbed")

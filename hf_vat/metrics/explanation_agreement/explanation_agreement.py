@@ -17,8 +17,7 @@ _DEFINITIONS = {
 class ExplanationAgreement(base.WordMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("explanation_agreement", predictions=base.NUMBERS, references=base.NUMBERS)
+    inputs = base.INPUTS | {"references": base.NUMBERS}
 
     def _compute(self, predictions, references, definition="kendall_tau", k=None):
         score, name = base.choose(_DEFINITIONS, definition), definition

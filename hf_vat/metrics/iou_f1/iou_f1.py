@@ -7,9 +7,6 @@ from hf_vat.metrics import base
 class IouF1(base.WordMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("iou_f1", predictions=base.NUMBERS, references=base.FLAGS)
-
     def _compute(self, predictions, references, average="macro", threshold=0.5, k=None):
         scores, flags, counts = base.select_marked(predictions, references)
         overlap = rationales.iou_f1(scores, flags, threshold, k)

@@ -12,9 +12,6 @@ _DEFINITIONS = {
 class PostHocAccuracy(base.TextMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("post_hoc_accuracy", predictions=base.NUMBERS, kept=base.ENTRIES, references=base.CLASS_ID)
-
     def _compute(self, predictions, kept, references, definition="gold", ks=None):
         score = base.choose(_DEFINITIONS, definition)
         result = averages.at_ks(f"posthoc_{definition}", score, predictions, kept, references, ks, "kept")

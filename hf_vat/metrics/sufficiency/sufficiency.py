@@ -7,8 +7,5 @@ from hf_vat.metrics import averages, base
 class Sufficiency(base.TextMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("sufficiency", predictions=base.NUMBERS, kept=base.ENTRIES)
-
     def _compute(self, predictions, kept, shares=ERASER_SHARES):
         return averages.at_shares(scores.sufficiency, predictions, kept, shares, "kept")

@@ -7,9 +7,6 @@ from hf_vat.metrics import base
 class TokenF1(base.WordMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("token_f1", predictions=base.NUMBERS, references=base.FLAGS)
-
     def _compute(self, predictions, references, average="macro", k=None):
         scores, flags, counts = base.select_marked(predictions, references)
         overlap = rationales.token_f1(scores, flags, k)

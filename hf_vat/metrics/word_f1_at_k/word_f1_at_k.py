@@ -7,9 +7,6 @@ from hf_vat.metrics import base
 class WordF1AtK(base.WordMetric):
     """See the module's README."""
 
-    def _info(self):
-        return base.info("word_f1_at_k", predictions=base.NUMBERS, references=base.FLAGS)
-
     def _compute(self, predictions, references, ks=(1, 5), denominator="min"):
         scores, flags, counts = base.select_marked(predictions, references)
         top = rationales.precision_recall_f1_at_k(scores, flags, ks, denominator)
