@@ -25,8 +25,7 @@ class BertForVATClassification(VATClassifier, BertPreTrainedModel):
     """
 
     config_class = BertVATConfig
-    # Other heads of plain BERT checkpoints.
-    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # type: ignore[assignment]  # a list there
+    _keys_to_ignore_on_load_unexpected = (r"^(bert\.)?pooler\.", r"^cls\.")  # type: ignore[assignment]  # other heads of BERT; a list there
 
     def __init__(self, config: BertVATConfig):
         super().__init__(config)

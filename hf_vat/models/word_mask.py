@@ -214,10 +214,7 @@ class MaskableEmbeddings(BertEmbeddings):
     `inputs_embeds`, and it comes back as it is. With `of_words=True` they are word embeddings, as in BERT itself.
     """
 
-    # More is given by name than in BERT, which calls it so.
-    def forward(  # type: ignore[override]
-        self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs
-    ) -> torch.Tensor:
+    def forward(self, input_ids=None, *, inputs_embeds=None, of_words: bool = False, **kwargs) -> torch.Tensor:  # type: ignore[override]  # as BERT calls it
         if input_ids is None and not of_words:
             return inputs_embeds
         return super().forward(input_ids, inputs_embeds=inputs_embeds, **kwargs)

@@ -3,7 +3,6 @@
 from typing import cast
 
 from torch import nn
-from transformers import PreTrainedModel
 
 from hf_vat.errors import InputError
 from hf_vat.models.classifier import VATClassifier
@@ -25,7 +24,7 @@ def find_classifier(model: nn.Module) -> VATClassifier:
     )
 
 
-def modules_to_save(model: PreTrainedModel) -> list[str]:
+def modules_to_save(model: VATClassifier) -> list[str]:
     """
     What an adapter must train and save beside the encoder's low-rank matrices: attention, bottleneck, heads and word mask.
 
@@ -53,7 +52,7 @@ def modules_to_save(model: PreTrainedModel) -> list[str]:
     ]
 
 
-def check_adapter(classifier: PreTrainedModel) -> None:
+def check_adapter(classifier: VATClassifier) -> None:
     """Refuse an adapter that would leave new layers at their random values, and not save them.
 
     Raises:

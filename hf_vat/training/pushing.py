@@ -87,8 +87,7 @@ class PushingTrainer(Trainer):
             logger.info("The card of an adapter is PEFT's; for one with measured explanations push the merged model.")
             return
         hub_id, name, config = map(_first, (dataset_tags, dataset, dataset_args))
-        known = hub_id or name
-        data = Origin.of(known, config=config) if known else None
+        data = Origin.of(known, config=config) if (known := hub_id or name) else None
         if data is not None and name and not Origin.of(name).local:
             data = replace(data, name=name)
         path = self.card.write(
