@@ -8,7 +8,6 @@ from . import (
     export as export,
     faithfulness as faithfulness,
     hub as hub,
-    inference as inference,
     metrics as metrics,
     models as models,
     report as report,

@@ -36,7 +36,7 @@ def nodes(path: Path):
 # Public names
 
 
-MODULES = {"comparison", "data", "errors", "explanations", "export", "faithfulness", "hub", "inference"}
+MODULES = {"comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
 MODULES |= {"metrics", "models", "report", "reproduction", "training"}
 NAMES = {
     "BertForVATClassification",

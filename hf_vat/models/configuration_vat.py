@@ -377,9 +377,7 @@ class EncoderVATConfig(VATSettings):
                 'Use another encoder, such as BERT, RoBERTa or DeBERTa, or mask_type="none".'
             )
         if self.mask_site != "word":
-            raise ValueError(
-                f'mask_site="{self.mask_site}" is for BERT; with other encoders use mask_site="word".'
-            )
+            raise ValueError(f'mask_site="{self.mask_site}" is for BERT; with other encoders use mask_site="word".')
 
 
 __all__ = ["BertVATConfig", "EncoderVATConfig"]
