@@ -1,6 +1,6 @@
 """How faithful, plausible or alike word scores are: [`Faithfulness`] (`measure.py`) asks a scorer without the top words
-(`perturb.py`), and `scores.py` makes numbers of what it says. `rationales.py` compares with marked words, `agreement.py`
-with another method, and `statistics.py` says how sure a number is.
+(`perturb.py`) and `scores.py` makes numbers of its answers, while `rationales.py` compares with words that people marked,
+`agreement.py` with another method, and `statistics.py` says how sure a number is.
 """
 
 from .agreement import (
