@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
 import transformers
@@ -26,6 +27,10 @@ from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
 
 sys.path.append(str(Path(__file__).parent))  # for checks.py and threads.py
 from threads import addresses
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -207,7 +207,7 @@ ONE_KIND = [
 ANY = st.one_of(*ONE_KIND, st.sampled_from([["x"], ["x", "y"], [], ["0"]]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     texts=TEXTS,
     labels=st.sampled_from([*ONE_KIND, ANY]).flatmap(lambda one: st.lists(one, min_size=6, max_size=6)),

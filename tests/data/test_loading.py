@@ -252,7 +252,7 @@ def test_json_array_is_read_like_json_lines(write):
     assert load(train_file=write("train.json", content))["train"]["text"][:] == ["a", "b"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=2))
 def test_any_text_survives_csv_and_json(tmp_path_factory, texts):
     texts = [text + "." for text in texts]  # never blank

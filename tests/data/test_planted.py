@@ -85,7 +85,7 @@ def test_each_word_is_one_token():
 # Rationales are the truth
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     variant=st.sampled_from(VARIANTS),
     polar_words=st.integers(1, 4),

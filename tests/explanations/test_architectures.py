@@ -247,7 +247,7 @@ def test_f28_gradient_methods_explain_what_the_model_says_of_typed_special_token
     @given(st.lists(st.sampled_from(pieces), min_size=1, max_size=6).map(" ".join))
     @example(f"good {tokenizer.pad_token} film")
     @example(f"good film {tokenizer.pad_token}")
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def check(text):
         check_the_explained_function(model, tokenizer, text, method)
 

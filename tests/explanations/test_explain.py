@@ -364,7 +364,7 @@ def test_c64_no_word_is_lost(model, tokenizer):
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_rebuilt_from_its_words(model, tokenizer, texts):
     for text, explanation in zip(texts, explain(model, tokenizer, texts), strict=True):
         assert rebuilt(explanation) == explanation.text == text

@@ -202,7 +202,7 @@ def test_lime_is_captums_on_the_same_samples(stub, stub_tokenizer):
 # Invariants
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["good", "bad", "very", "not", "film"]), min_size=1, max_size=5), st.integers(0, 1))
 def test_exact_shapley_is_the_mean_over_all_orders(stub, stub_tokenizer, words, target):
     weights = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0, "film": 0.0}

@@ -233,7 +233,7 @@ def test_exports_give_the_numbers_of_the_model(name, tmp_path, monkeypatch):
 
 
 @given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=6), seed=st.integers(0, 1000), left=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_batch_size_length_and_padding(lengths, seed, left, vmask_under_vat):
     model, folder, program = vmask_under_vat
     words = torch.randint(

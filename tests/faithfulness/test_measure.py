@@ -26,7 +26,7 @@ from hf_vat.reproduction.vat.representations import tsne
 WEIGHTS = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0}
 FILM = "a very good film"
 FILM_SCORES = [0, 0.5, 2.0, 0]
-SHARED_STUB = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SHARED_STUB = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXTS = st.lists(
     st.lists(st.sampled_from([*WEIGHTS, "film"]), min_size=1, max_size=8).map(" ".join), min_size=1, max_size=5
 )

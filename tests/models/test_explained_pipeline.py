@@ -95,7 +95,7 @@ def test_without_a_padding_token_texts_run_one_by_one(make_pipeline):
     assert explain(TEXTS) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_words_lie_in_the_text_and_share_at_most_all_attention(any_pipeline, text):
     words = any_pipeline(text)["words"]

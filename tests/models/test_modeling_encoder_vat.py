@@ -54,7 +54,7 @@ def test_f15_a_text_has_the_same_logits_in_every_batch(tiny, name):
     model = tiny.model(name, encoder=encoder).eval()
     tokenizer = tiny.tokenizer(name)
 
-    @hypothesis.settings(max_examples=20, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=20, derandomize=True)
     @hypothesis.given(
         texts=st.lists(
             st.lists(st.sampled_from(tiny.words), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=4

@@ -187,7 +187,7 @@ def test_c16_evaluation_never_samples_and_multiplies_with_the_expectation(name):
     assert torch.equal(mask(words, content).embeddings, mask(words, content).embeddings) == deterministic
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     name=st.sampled_from(ALL),
     lengths=st.lists(st.integers(0, 5), min_size=1, max_size=4),
@@ -210,7 +210,7 @@ def test_c04_padding_and_neighbours_never_matter(name, lengths, extra, seed):
         torch.testing.assert_close(alone.embeddings[0], together.embeddings[row], atol=1e-6, rtol=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(name=st.sampled_from(ALL), order=st.permutations(range(5)), seed=st.integers(0, 100))
 def test_the_order_of_words_does_not_matter_nor_their_company(name, order, seed):
     mask = make_mask(name).eval()
@@ -319,7 +319,7 @@ def test_concrete_top_k_draws_about_k_words_and_as_often_as_evaluation_says():
 # IBA's statistics
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches=st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=3), min_size=1, max_size=4))
 def test_statistics_are_those_of_all_words_seen_however_batched(batches):
     mask = make_mask("iba").train()

@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
@@ -201,7 +201,6 @@ def test_c64_each_tokenizer_with_each_text(name, text):
 
 @pytest.mark.parametrize("name", ["roberta", "deberta_v3"])
 @given(text=ANY_TEXT)
-@settings(deadline=None)
 def test_c64_any_text(name, text):
     check(name, text)
 
@@ -323,7 +322,6 @@ def test_f29_special_tokens_typed_into_a_text_without_offsets(typed, owners):
 
 
 @given(text=st.lists(st.sampled_from([*"ab .𐐀映", "[SEP]", "[CLS]", "</s>"]), max_size=12).map("".join))
-@settings(deadline=None)
 def test_f29_no_text_is_refused(text):
     for tokenizer in (Syllables(), TOKENIZERS["byt5"]):
         [encoded] = encode_words(tokenizer, [text], NO_LIMIT)

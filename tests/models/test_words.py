@@ -175,7 +175,6 @@ def test_f26_other_texts_and_texts_that_are_split_give_no_warning(given, without
 
 
 @given(ANY_TEXT | st.text(st.sampled_from("ไทยดีမြန်ខ្មែລາວかなカナー映画んは\u3099\u200c\u200dｱﾌﾟ a5.-'々")))
-@settings(deadline=None)
 def test_f26_only_runs_of_these_scripts_are_split_otherwise(text):
     """Beside the text's own spaces the words are those without ICU, but where a run was cut out."""
     pytest.importorskip("icu4py")
@@ -231,7 +230,6 @@ def test_c64_no_visible_character_is_lost(text, count):
 
 
 @given(ANY_TEXT)
-@settings(deadline=None)
 def test_spans_give_the_words_in_order_and_leave_nothing_visible_out(text):
     end = 0
     for word in [*split_words(text), Word("", len(text), len(text))]:
@@ -242,7 +240,6 @@ def test_spans_give_the_words_in_order_and_leave_nothing_visible_out(text):
 
 
 @given(ANY_TEXT)
-@settings(deadline=None)
 def test_a_space_between_words_changes_no_word(text):
     assume(not any(words_module._unspaced_runs(text)))  # ICU's words depend on those beside them
     words = words_of(text)
@@ -251,7 +248,6 @@ def test_a_space_between_words_changes_no_word(text):
 
 
 @given(st.text(st.characters()))  # also lone surrogates
-@settings(deadline=None)
 def test_every_text_has_words(text):
     assert all(word.start < word.end for word in split_words(text))
 
@@ -427,7 +423,7 @@ def test_no_words_are_an_empty_text():
 
 @EACH_TOKENIZER
 @given(text=ANY_TEXT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_text_split_by_the_rule_is_the_text_with_single_spaces(name, text):
     words = words_of(text)
     split, typed = encode_words(TOKENIZERS[name], [words, " ".join(words)], NO_LIMIT)
@@ -436,7 +432,7 @@ def test_a_text_split_by_the_rule_is_the_text_with_single_spaces(name, text):
 
 @EACH_TOKENIZER
 @given(data=st.data(), text=ANY_TEXT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_tokens_belong_to_the_words_whose_characters_they_share(name, data, text):
     tokenizer = TOKENIZERS[name]
     [encoded] = encode_words(tokenizer, [text], NO_LIMIT)
@@ -610,7 +606,7 @@ def test_a_word_that_the_tokenizer_drops_is_not_counted_as_cut_off():
 @EACH_TOKENIZER
 @pytest.mark.parametrize("side", ["right", "left"])
 @given(text=TRICKY, max_length=st.integers(3, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_word_with_a_token_is_seen_or_cut_off(name, side, text, max_length):
     tokenizer = TOKENIZERS[name]
     [full] = encode_words(tokenizer, [text], NO_LIMIT)

@@ -135,7 +135,7 @@ def test_any_script_is_drawn_without_a_warning():
     assert found[3:10] == ["我", "喜", "欢", "😀", "👨‍👩‍👧", "très", "हिन्दी"] and "(the text has no words)" in found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(max_size=30))
 @example("a--b -->")
 @example("w" * 200)

@@ -90,7 +90,7 @@ def test_c82_file_name(tmp_path):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_text_comes_back_from_the_fragment(text):
     explanation = explanation_of(text)
     reader = Reader(heatmap(explanation))

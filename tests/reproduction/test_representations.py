@@ -43,7 +43,7 @@ def test_ten_neighbours_where_texts_suffice_and_a_lone_text_is_wrong():
     assert separation([[0.0], [0.0], [0.0], [5.0], [5.0]], [0, 0, 1, 1, 1]).knn_accuracy < 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.floats(0.01, 100))
 def test_scores_stay_in_range_and_ignore_unit_and_place(seed, classes, scale):
     vectors = np.random.default_rng(seed).normal(size=(20, 3))

@@ -45,7 +45,7 @@ def test_f08_weights_are_those_of_the_documented_override_to_the_bit(make_traine
     assert not torch.equal(plain.model.learner_head.out_proj.weight, ours.model.learner_head.out_proj.weight)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 5), st.floats(0, 0.5))
 def test_f08_loss_and_gradients_are_those_of_torch(seed, size, classes, smoothing):
     from hf_vat.models.classifier import VATClassifier

@@ -71,7 +71,7 @@ def test_every_scheduler_of_transformers_has_been_thought_of():
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(steps=st.integers(3, 30), share=st.sampled_from([0, 0.1, 0.5, 2]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_f11_the_factor_of_a_phase_is_that_of_a_run_of_its_length(tmp_path_factory, kind, steps, share):
     args = TrainingArguments(
         str(tmp_path_factory.getbasetemp()),
