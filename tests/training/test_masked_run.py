@@ -215,7 +215,7 @@ def test_a_mask_under_a_bottleneck(arguments, tmp_path):
         (
             {"mask_type": "vmask", "mask_site": "embedding_output", **CNN},
             {},
-            'mask_site="embedding_output" is for Bert',
+            'mask_site="embedding_output" is for BERT',
         ),
         ({"mask_type": "vmask", "pooling": "first", **CNN}, {}, 'pooling="first" reads the special token'),
         ({"mask_type": "vmask", "bottleneck": "gaussian"}, {}, 'bottleneck="gaussian" learns the attention'),
