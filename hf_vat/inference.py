@@ -30,11 +30,12 @@ def model_name(model) -> str:
 
 
 def mask_token_id(model, tokenizer) -> int | None:
-    """The id of the mask token, None where there is none that means anything to the model: the word encoders of hf_vat learn
-    from classification alone, where no text has it, so its embedding stays as it was drawn."""
+    """The id of the mask token, None where there is none that means anything to the model: word encoders of hf_vat that learn
+    from classification alone, where no text has it, leave its embedding as it was drawn."""
     encoder = getattr(model.config, "encoder", None)
     words = getattr(encoder, "model_type", None) == WordEncoderConfig.model_type  # whichever module the class came from
-    return None if words else tokenizer.mask_token_id
+    never_seen = words and getattr(model.config, "word_objective", "none") != "mlm"
+    return None if never_seen else tokenizer.mask_token_id
 
 
 def absent(token_id: Ids) -> Ids:

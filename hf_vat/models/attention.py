@@ -19,16 +19,39 @@ def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 class AdditiveAttention(nn.Module):
-    """Attention of the VAT paper: a_t = vᵀ tanh(W x_t), α = softmax(a), without biases (§3.2 there)."""
+    """Scores of the VAT paper: a_t = vᵀ tanh(W x_t) / λ, without biases (§3.2 there, with λ = 1); with λ the model AD of
+    Sun & Lu (ACL 2020)."""
 
-    def __init__(self, hidden_size: int, attention_size: int):
+    def __init__(self, hidden_size: int, attention_size: int, scale: float = 1.0):
         super().__init__()
         self.projection = nn.Linear(hidden_size, attention_size, bias=False)
         self.score = nn.Linear(attention_size, 1, bias=False)
+        self.scale = scale
 
-    def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Attention α over the positions in `mask`: [B, T, H], [B, T] -> float32 [B, T]."""
-        return masked_softmax(self.score(torch.tanh(self.projection(hidden))).squeeze(-1), mask)
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Scores a before the softmax: [B, T, H] -> [B, T]."""
+        return self.score(torch.tanh(self.projection(hidden))).squeeze(-1) / self.scale
+
+    def direction(self) -> torch.Tensor:
+        """The direction [H] along which scores grow where tanh is linear: Wᵀ v."""
+        return self.projection.weight.T @ self.score.weight[0]
+
+
+class ScaledDotAttention(nn.Module):
+    """Scores of Sun & Lu (ACL 2020, §3): a_t = x_tᵀ V / λ."""
+
+    def __init__(self, hidden_size: int, scale: float = 1.0):
+        super().__init__()
+        self.score = nn.Linear(hidden_size, 1, bias=False)
+        self.scale = scale
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Scores a before the softmax: [B, T, H] -> [B, T]."""
+        return self.score(hidden).squeeze(-1) / self.scale
+
+    def direction(self) -> torch.Tensor:
+        """The direction [H] along which scores grow: V."""
+        return self.score.weight[0]
 
 
 def weighted_sum(weights: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:

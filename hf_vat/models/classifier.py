@@ -12,11 +12,12 @@ from transformers.processing_utils import Unpack
 from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
 
-from .attention import AdditiveAttention, max_pool, mean_pool, weighted_sum
+from .attention import AdditiveAttention, ScaledDotAttention, masked_softmax, max_pool, mean_pool, weighted_sum
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
 from .word_mask import MASKS, InformationBottleneckMask, MaskableEmbeddings, WordMask
+from .word_objective import WordObjective
 from .words import position_offset
 
 logger = logging.get_logger(__name__)
@@ -36,8 +37,8 @@ class VATClassifierOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, returned when `labels` is given):
-            mean(cross_entropy) + β · mean(compression) + mask_beta · mean(mask_compression) over the texts with a label,
-            as far as the loss has these terms.
+            mean(cross_entropy) + β · mean(compression) + mask_beta · mean(mask_compression) + word_weight · mean(word_term) +
+            vw_weight · vw_product over the texts with a label, as far as the loss has these terms.
         logits (`torch.FloatTensor` of shape `(batch_size, num_labels)`):
             Scores before the softmax, of the head that `config.predict_from` names.
         cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
@@ -50,6 +51,17 @@ class VATClassifierOutput(ModelOutput):
             What the word mask keeps of a text, in nats, at least 0, reduced over its tokens as
             `config.mask_reduction` says: for VMASK the divergence of the mask from fair coins, log 2 − entropy, so at most
             log 2 for a token; for IBA the divergence from pure noise. 0 for the label -100.
+        word_term (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
+            The term of `config.word_objective`: for tying the mean over tokens of ‖h_t − x_t‖, for conicity a mean cosine, for
+            mlm the mean cross-entropy of hidden words in nats. 0 for the label -100.
+        vw_product (`torch.FloatTensor` of shape `(1,)`, returned when the loss has the term):
+            |VᵀW| or its square, as `config.vw_penalty` says.
+        attention_scores (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
+            Scores a before the softmax, float32; 0 on special tokens and padding.
+        polarity_scores (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, in evaluation, with attention
+            pooling and a linear learner head that predicts):
+            Logits that the head makes of each token's state, float32; 0 on special tokens and padding. Their mean weighted by
+            the attention is `logits`. For two classes the polarity score of Sun & Lu is that of class 1 minus that of class 0.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
         token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):
@@ -68,6 +80,10 @@ class VATClassifierOutput(ModelOutput):
     cross_entropy: torch.Tensor | None = None
     compression: torch.Tensor | None = None
     mask_compression: torch.Tensor | None = None
+    word_term: torch.Tensor | None = None
+    vw_product: torch.Tensor | None = None
+    attention_scores: torch.Tensor | None = None
+    polarity_scores: torch.Tensor | None = None
     token_importance: torch.Tensor | None = None
     token_mask: torch.Tensor | None = None
     pooler_output: torch.Tensor | None = None
@@ -79,18 +95,60 @@ class SizeMismatchError(ValueError, RuntimeError):
     """A checkpoint has layers of other sizes: a `ValueError` as all refusals here, a `RuntimeError` as in transformers."""
 
 
-class ClassificationHead(nn.Module):
-    """MLP with one hidden layer, or with `layers=1` a linear layer: vector [B, N] -> logits [B, C]."""
+@dataclass
+class TokenStates:
+    """Texts as the attention of a classifier sees them.
 
-    def __init__(self, input_size: int, hidden_size: int, num_labels: int, dropout: float, layers: int = 2):
+    Attributes:
+        states: what attention and heads read of each token, [B, T, H].
+        words: the embeddings that the encoder begins with, [B, T, d]; None where they were not asked for.
+        content: bool [B, T], true on tokens that are neither special nor padding.
+        scores: of the attention before the softmax, float32 [B, T]; 0 outside `content`.
+        attention: α, float32 [B, T].
+    """
+
+    states: torch.Tensor
+    words: torch.Tensor | None
+    content: torch.Tensor
+    scores: torch.Tensor
+    attention: torch.Tensor
+
+
+class ClassificationHead(nn.Module):
+    """MLP with one hidden layer, or with `layers=1` a linear layer: vectors [..., N] -> logits [..., C].
+
+    Args:
+        polarity: whether the linear layer has no bias, and of two classes a single vector W: the logits are −s/2 and s/2
+            with s = RᵀW.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_labels: int,
+        dropout: float,
+        layers: int = 2,
+        polarity: bool = False,
+    ):
         super().__init__()
         self.dense = nn.Linear(input_size, hidden_size) if layers == 2 else None
         self.dropout = nn.Dropout(dropout)
-        self.out_proj = nn.Linear(hidden_size if layers == 2 else input_size, num_labels)
+        self.one_vector = polarity and num_labels == 2
+        self.out_proj = nn.Linear(
+            hidden_size if layers == 2 else input_size, 1 if self.one_vector else num_labels, bias=not polarity
+        )
 
     def forward(self, vector: torch.Tensor) -> torch.Tensor:
         hidden = vector if self.dense is None else torch.tanh(self.dense(vector))
-        return self.out_proj(self.dropout(hidden))
+        logits = self.out_proj(self.dropout(hidden))
+        return torch.cat([-logits / 2, logits / 2], -1) if self.one_vector else logits
+
+    def directions(self) -> torch.Tensor:
+        """Of a linear head the vectors [C, N] whose products with R are the logits but for the bias; of two classes, or of a
+        single vector, the one [1, N] that gives the log-odds of class 1."""
+        weight = self.out_proj.weight
+        return weight[1:] - weight[:1] if len(weight) == 2 else weight
 
 
 class VATClassifier(_Base):
@@ -108,23 +166,27 @@ class VATClassifier(_Base):
 
     def _add_heads(self, config, dropout: float) -> None:
         self.num_labels = config.num_labels
-        hidden, labels = config.hidden_size, config.num_labels
+        self.word_objective = WordObjective(config, self.base_model) if config.word_objective != "none" else None
+        hidden = config.hidden_size if self.word_objective is None else self.word_objective.output_size
+        labels, head = config.num_labels, (config.head_layers, config.polarity_head)
         compresses = config.bottleneck == "gaussian"
         latent = config.latent_size or hidden
         self.word_mask = None
-        self.attention = (
-            AdditiveAttention(hidden, config.attention_size or hidden) if config.pooling == "attention" else None
-        )
+        self.attention: AdditiveAttention | ScaledDotAttention | None = None
+        if config.pooling == "attention" and config.attention_type == "scaled_dot":
+            self.attention = ScaledDotAttention(hidden, config.attention_scale)
+        elif config.pooling == "attention":
+            self.attention = AdditiveAttention(hidden, config.attention_size or hidden, config.attention_scale)
         self.bottleneck = (
             GaussianBottleneck(hidden, latent, config.kl_reduction, config.prior == "learned") if compresses else None
         )
         self.learner_head = (
             None
             if compresses and config.heads == "shared_mean"
-            else ClassificationHead(hidden, hidden, labels, dropout, config.head_layers)
+            else ClassificationHead(hidden, hidden, labels, dropout, *head)
         )
         self.compressor_head = (
-            ClassificationHead(latent, hidden, labels, dropout, config.head_layers)
+            ClassificationHead(latent, hidden, labels, dropout, *head)
             if compresses and config.heads != "shared"
             else None
         )
@@ -212,6 +274,11 @@ class VATClassifier(_Base):
     @torch.no_grad()
     def _init_weights(self, module):
         super()._init_weights(module)
+        std = self.config.attention_init_std
+        if isinstance(module, AdditiveAttention | ScaledDotAttention) and (
+            std is not None or isinstance(module, ScaledDotAttention)
+        ):
+            init.normal_(module.score.weight, std=1.0 if std is None else std)
         if isinstance(module, GaussianBottleneck) and module.prior_mean is not None:
             init.zeros_(module.prior_mean)
             init.zeros_(module.prior_log_scale)
@@ -242,7 +309,7 @@ class VATClassifier(_Base):
             learner = [self.bottleneck.mean, self.compressor_head]
         groups: dict[str, list[nn.Module | None]] = {
             "mask": [self.word_mask],
-            "encoder": [self.base_model],
+            "encoder": [self.base_model, self.word_objective],
             "attention": [self.attention],
             "learner": learner,
             "compressor": compressor,
@@ -349,21 +416,152 @@ class VATClassifier(_Base):
 
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
-        if attention_mask is None:
-            given: Any = input_ids if input_ids is not None else inputs_embeds
-            attention_mask = torch.ones(given.shape[:2], dtype=torch.long, device=given.device)
-        inputs = {
+        given = {
             "input_ids": input_ids,
             "attention_mask": attention_mask,
             "token_type_ids": token_type_ids,
-            "position_ids": self._positions(attention_mask) if position_ids is None else position_ids,
+            "position_ids": position_ids,
             "inputs_embeds": inputs_embeds,
         }
-        inputs = {name: value for name, value in inputs.items() if value is not None}
+        constant = self.training and self._encoder_is_fixed  # no graph through it
+        inputs, content = self._inputs(given, special_tokens_mask)
+        with torch.no_grad() if constant else nullcontext():
+            encoded, token_mask, mask_term = self._encode(inputs, content, **self._wanted(kwargs))
+        states, words = self._states(encoded)  # [B, T, H]
+        scores, importance = None, None
+        if self.attention is not None:
+            scores = self.attention(states)  # [B, T]
+            importance = masked_softmax(scores, content)
+            text = weighted_sum(importance, states)  # [B, H]
+        elif self.config.pooling == "first":
+            first = inputs["attention_mask"].bool().int().argmax(1)[:, None, None]
+            text = states.gather(1, first.expand(-1, 1, states.shape[-1])).squeeze(1)
+        else:
+            text = (max_pool if self.config.pooling == "max" else mean_pool)(states, content)
+
+        logits, cross_entropy, compression, loss = self._heads(text, labels)
+        mask_compression, word_term, vw_product = None, None, None
+        if labels is not None and not constant:
+            labelled = labels != -100
+            count = labelled.sum().clamp(min=1)
+            if mask_term is not None:
+                mask_compression = mask_term * labelled
+                loss = loss + self._beta("mask_beta") * mask_compression.sum() / count
+            if self.word_objective is not None and words is not None:
+                word_term = self._word_term(encoded.last_hidden_state, words, inputs, content)
+            if word_term is not None:
+                word_term = word_term * labelled
+                loss = loss + self.config.word_weight * word_term.sum() / count
+            if self.config.vw_penalty != "none":
+                vw_product = self.attention_polarity_product()
+                vw_product = (vw_product.abs() if self.config.vw_penalty == "abs" else vw_product.square()).sum()
+                loss = loss + self.config.vw_weight * vw_product
+        wanted = kwargs.get("output_hidden_states") or self.config.output_hidden_states
+        return VATClassifierOutput(
+            loss=loss,
+            logits=logits,
+            cross_entropy=cross_entropy,
+            compression=compression,
+            mask_compression=mask_compression,
+            word_term=word_term,
+            vw_product=vw_product,
+            attention_scores=None if scores is None else scores.float().masked_fill(~content, 0.0),
+            polarity_scores=self._polarity(states, content),
+            token_importance=importance,
+            token_mask=token_mask,
+            pooler_output=text,
+            hidden_states=encoded.hidden_states if wanted else None,
+            attentions=getattr(encoded, "attentions", None),
+        )
+
+    def token_states(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        special_tokens_mask: torch.Tensor | None = None,
+        words: bool = False,
+    ) -> TokenStates:
+        """What the attention reads and makes of texts, so that it can be replaced: `logits_of` of Σ α_t h_t with its own α are
+        the logits of `forward`.
+
+        Args:
+            input_ids, attention_mask, token_type_ids, special_tokens_mask: as in `forward`.
+            words: whether the embeddings are wanted too.
+
+        Raises:
+            ValueError: if the model has no attention pooling.
+        """
+        if self.attention is None:
+            raise ValueError(f'pooling="{self.config.pooling}" has no attention; use a model with pooling="attention".')
+        given = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        inputs, content = self._inputs(given, special_tokens_mask)
+        encoded, _, _ = self._encode(inputs, content, **self._wanted({}, words))
+        states, embedded = self._states(encoded, words)
+        scores = self.attention(states)
+        return TokenStates(
+            states, embedded, content, scores.float().masked_fill(~content, 0.0), masked_softmax(scores, content)
+        )
+
+    def logits_of(self, text: torch.Tensor) -> torch.Tensor:
+        """Logits [..., C] that the predicting head makes of text vectors R, [..., H]."""
+        if self.bottleneck is None or (self.config.predict_from == "learner" and self.learner_head is not None):
+            assert self.learner_head is not None
+            return self.learner_head(text)
+        head = self.compressor_head or self.learner_head
+        assert head is not None
+        return head(self.bottleneck.mean(text))
+
+    def attention_polarity_product(self) -> torch.Tensor:
+        """VᵀW of the attention's direction and the vectors of a linear learner head, [C] or for two classes [1]; with an affine
+        encoder M it is VᵀMMᵀW, that of the directions in the space of embeddings (Sun & Lu, ACL 2020, appendix).
+
+        Raises:
+            ValueError: if the model has no attention, or no linear head on R.
+        """
+        if self.attention is None or self.learner_head is None or self.learner_head.dense is not None:
+            raise ValueError('VᵀW needs pooling="attention" and head_layers=1, a linear head on the text vector.')
+        attention, polarity = self.attention.direction(), self.learner_head.directions()  # [H], [C, H]
+        affine = getattr(self.base_model, "encoder", None)
+        if isinstance(affine, nn.Linear) and affine.out_features == len(attention):
+            attention, polarity = attention @ affine.weight, polarity @ affine.weight
+        return polarity @ attention
+
+    @property
+    def has_polarity(self) -> bool:
+        """Whether a token has a polarity score: a linear head on R predicts, and attention pools."""
+        linear = self.learner_head is not None and self.learner_head.dense is None
+        return self.attention is not None and linear and self.config.predict_from == "learner"
+
+    def _polarity(self, states: torch.Tensor, content: torch.Tensor) -> torch.Tensor | None:
+        if self.training or not self.has_polarity:
+            return None
+        return self.logits_of(states).float().masked_fill(~content.unsqueeze(-1), 0.0)
+
+    def _inputs(self, given: dict, special_tokens_mask: torch.Tensor | None) -> tuple[dict, torch.Tensor]:
+        """What the encoder is given, and where content tokens are, bool [B, T]."""
+        inputs = {name: value for name, value in given.items() if value is not None}
+        if "attention_mask" not in inputs:
+            texts = inputs["input_ids"] if "input_ids" in inputs else inputs["inputs_embeds"]
+            inputs["attention_mask"] = torch.ones(texts.shape[:2], dtype=torch.long, device=texts.device)
+        if "position_ids" not in inputs:
+            positions = self._positions(inputs["attention_mask"])
+            inputs |= {} if positions is None else {"position_ids": positions}
+        return inputs, self.content_tokens(inputs["attention_mask"], special_tokens_mask)
+
+    def _wanted(self, kwargs: dict, words: bool = False) -> dict:
+        """What the encoder is asked for.
+
+        Raises:
+            ValueError: if that is self-attention, and its implementation keeps none.
+        """
+        kwargs = {**kwargs, "return_dict": True}
         # An encoder with a configuration of its own would not see what ours asks for.
         for name in ("output_attentions", "output_hidden_states"):
             if kwargs.get(name) is None and getattr(self.config, name):
                 kwargs[name] = True
+        if words or self.word_objective is not None:
+            kwargs["output_hidden_states"] = True
         if (
             kwargs.get("output_attentions")
             and self.base_model.config._attn_implementation != "eager"
@@ -374,40 +572,24 @@ class VATClassifier(_Base):
                 f"attn_implementation={self.base_model.config._attn_implementation!r}; load the model with "
                 'attn_implementation="eager". (The pooling attention is always in token_importance.)'
             )
-        content = self.content_tokens(attention_mask, special_tokens_mask)  # [B, T]
+        return kwargs
 
-        constant = self.training and self._encoder_is_fixed  # no graph through it
-        with torch.no_grad() if constant else nullcontext():
-            encoded, token_mask, mask_term = self._encode(inputs, content, **{**kwargs, "return_dict": True})
-        hidden = encoded.last_hidden_state  # [B, T, H]
-        importance = None
-        if self.attention is not None:
-            importance = self.attention(hidden, content)  # [B, T]
-            text = weighted_sum(importance, hidden)  # [B, H]
-        elif self.config.pooling == "first":
-            first = attention_mask.bool().int().argmax(1)[:, None, None]
-            text = hidden.gather(1, first.expand(-1, 1, hidden.shape[-1])).squeeze(1)
-        else:
-            text = (max_pool if self.config.pooling == "max" else mean_pool)(hidden, content)
+    def _states(self, encoded, words: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """What is pooled, [B, T, H], and the embeddings that the encoder began with, where there is use for them."""
+        states = encoded.last_hidden_state
+        if self.word_objective is None:
+            return states, encoded.hidden_states[0] if words else None
+        return self.word_objective.pooled(states, encoded.hidden_states[0]), encoded.hidden_states[0]
 
-        logits, cross_entropy, compression, loss = self._heads(text, labels)
-        mask_compression = None
-        if labels is not None and mask_term is not None and not constant:
-            labelled = labels != -100
-            mask_compression = mask_term * labelled
-            loss = loss + self._beta("mask_beta") * mask_compression.sum() / labelled.sum().clamp(min=1)
-        return VATClassifierOutput(
-            loss=loss,
-            logits=logits,
-            cross_entropy=cross_entropy,
-            compression=compression,
-            mask_compression=mask_compression,
-            token_importance=importance,
-            token_mask=token_mask,
-            pooler_output=text,
-            hidden_states=getattr(encoded, "hidden_states", None),
-            attentions=getattr(encoded, "attentions", None),
-        )
+    def _word_term(
+        self, states: torch.Tensor, words: torch.Tensor, inputs: dict, content: torch.Tensor
+    ) -> torch.Tensor | None:
+        def encode(input_ids: torch.Tensor) -> torch.Tensor:
+            return self._encode({**inputs, "input_ids": input_ids}, content, return_dict=True)[0].last_hidden_state
+
+        assert self.word_objective is not None
+        embeddings: Any = self.get_input_embeddings()
+        return self.word_objective.term(states, words, content, inputs.get("input_ids"), embeddings.weight, encode)
 
     def _encode(self, inputs: dict, content: torch.Tensor, **kwargs):
         """The encoder's output; then the word mask [B, T] and its term [B], both None where there is none."""

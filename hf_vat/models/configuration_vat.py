@@ -20,10 +20,14 @@ class _SavedPipelines(dict):
 
 # What settings need before they have an effect.
 _ATTENTION = {"pooling": ("attention",)}
+_ADDITIVE = {"attention_type": ("additive",)}
+_LINEAR_HEAD = {"head_layers": (1,)}
 _VAT = {"bottleneck": ("gaussian",)}
 _VMASK = {"mask_type": ("vmask",)}
 _MASK = {"mask_type": ("vmask", "l2x", "iba")}
 _MASK_TERM = {"mask_type": ("vmask", "iba")}
+_WORD_TERM = {"word_objective": ("tying", "mlm", "conicity")}
+_MLM = {"word_objective": ("mlm",)}
 
 # Encoders of transformers that a mask on word embeddings cannot reach, and why.
 _OUT_OF_REACH = {
@@ -36,73 +40,104 @@ _OUT_OF_REACH = {
 @strict
 class VATSettings(ConfigWithSettings):
     r"""
-    What VAT and word masks add to an encoder's configuration, whichever the encoder. A mask, an encoder, a pooling and a
-    bottleneck are four independent choices. A setting without effect beside the others is refused, see
-    [`ConfigWithSettings`].
+       What VAT and word masks add to an encoder's configuration, whichever the encoder. A mask, an encoder, a pooling and a
+       bottleneck are four independent choices. A setting without effect beside the others is refused, see
+       [`ConfigWithSettings`].
 
-    Args:
-        pooling (`str`, *optional*, defaults to `"attention"`):
-            How token vectors become one text vector R: `"attention"` (additive attention over the content tokens),
-            `"first"` (the vector of the first token, [CLS]), `"max"` or `"mean"` (over the content tokens).
-        bottleneck (`str`, *optional*, defaults to `"gaussian"`):
-            `"gaussian"` adds the compressor, z = μ(R) + σ(R) ⊙ ε and a head on z; `"none"` leaves it out.
-            `"gaussian"` needs `pooling="attention"`, since the attention is what the compressor learns.
-        attention_size (`int`, *optional*, defaults to `hidden_size`):
-            Width d_a of the additive attention.
-        latent_size (`int`, *optional*, defaults to `hidden_size`):
-            Width d_z of z.
-        heads (`str`, *optional*, defaults to `"separate"`):
-            The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
-            z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
-            predicts through μ(R) and the head on z.
-        head_layers (`int`, *optional*, defaults to 2):
-            Layers of a head: 2, with a tanh between, or 1, a linear layer (VMASK's code for its CNN and LSTM). Dropout
-            comes before the last.
-        predict_from (`str`, *optional*, defaults to `"learner"`):
-            The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
-            records here the head that was trained last, as the other one is out of date.
-        beta (`float`, *optional*, defaults to 0.1):
-            Weight β ≥ 0 of the compression term.
-        kl_reduction (`str`, *optional*, defaults to `"mean"`):
-            Whether the KL divergence of a text is the `"mean"` over latent dimensions, or their `"sum"`, the
-            divergence of the joint Gaussian, which weighs d_z times as much. With `"sum"` and β ≥ 1 a constant z is
-            optimal.
-        prior (`str`, *optional*, defaults to `"standard"`):
-            Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
-        mask_type (`str`, *optional*, defaults to `"none"`):
-            Mask on the words: `"vmask"`, its competitors `"l2x"` and `"iba"`, or `"none"`. Defaults of the mask's settings are
-            the paper's, but for `mask_reduction` and a `mask_beta` that stays as it is; what its published code does instead
-            is named.
-        mask_layers (`int`, *optional*, defaults to 1):
-            Layers of the network that scores a word by its embedding: 1 (the paper), or 2 with a tanh between (its
-            code).
-        mask_hidden_size (`int`, *optional*, defaults to the width of the embeddings):
-            Width between two layers. The code has 300 for its LSTM, 500 for its CNN, 100 for BERT.
-        mask_sample (`str`, *optional*, defaults to `"soft"`):
-            What `"vmask"` multiplies a word with in training: a Gumbel-softmax draw in (0, 1), `"soft"` (the paper), or
-            the draw rounded to 0 or 1 with the gradient of the soft one, `"hard_st"` (the code). In evaluation it is
-            always the probability.
-        mask_temperature (`float`, *optional*, defaults to 1.0):
-            Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
-        mask_beta (`float`, *optional*, defaults to 1.0):
-            Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
-            1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
-        mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
-            Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
-            a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
-            padding included (the code): then it depends on how much is padded, and the scores of padding are trained
-            too.
-        mask_normalization (`str`, *optional*, defaults to `"softmax"`):
-            How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
-        mask_k (`int`, *optional*, defaults to 10):
-            How many words `"concrete_topk"` draws.
-        mask_site (`str`, *optional*, defaults to `"word"`):
-            What is masked: the `"word"` embeddings alone, so that positions and token types stay, or the
-            `"embedding_output"`, their sum after its layer norm (the code for BERT; BERT only).
-        freeze_embeddings (`bool`, *optional*, defaults to `False`):
-            Whether the embedding layer stays as it was loaded, as in VMASK's paper and code: for BERT and its kin the module of
-            word, position and type embeddings with their layer norm, for other encoders the word embeddings. Frozen
-            embeddings are buffers, no parameters; checkpoints fit either way.
+       Args:
+           pooling (`str`, *optional*, defaults to `"attention"`):
+               How token vectors become one text vector R: `"attention"` (additive attention over the content tokens),
+               `"first"` (the vector of the first token, [CLS]), `"max"` or `"mean"` (over the content tokens).
+           bottleneck (`str`, *optional*, defaults to `"gaussian"`):
+               `"gaussian"` adds the compressor, z = μ(R) + σ(R) ⊙ ε and a head on z; `"none"` leaves it out.
+               `"gaussian"` needs `pooling="attention"`, since the attention is what the compressor learns.
+           attention_type (`str`, *optional*, defaults to `"additive"`):
+               How the attention scores a token x_t: `"additive"`, vᵀ tanh(W x_t) / λ (VAT; AD of Sun & Lu, ACL 2020), or
+               `"scaled_dot"`, x_tᵀ V / λ (their DP).
+           attention_size (`int`, *optional*, defaults to `hidden_size`):
+               Width d_a of the additive attention.
+           attention_scale (`float`, *optional*, defaults to 1.0):
+               λ > 0, by which scores are divided before the softmax: small ones choose a single token, large ones average over
+               all.
+           attention_init_std (`float`, *optional*):
+               Standard deviation of the vector v or V at the start: by default 1 for V, as in Sun & Lu's code, and that of the
+               other new weights for v.
+           latent_size (`int`, *optional*, defaults to `hidden_size`):
+               Width d_z of z.
+           heads (`str`, *optional*, defaults to `"separate"`):
+               The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
+               z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
+               predicts through μ(R) and the head on z.
+           head_layers (`int`, *optional*, defaults to 2):
+               Layers of a head: 2, with a tanh between, or 1, a linear layer (VMASK's code for its CNN and LSTM). Dropout
+               comes before the last.
+           polarity_head (`bool`, *optional*, defaults to `False`):
+               Whether the linear head has no bias, and for two classes a single vector W: s = RᵀW is the log-odds of class 1
+               (Sun & Lu, ACL 2020).
+           vw_penalty (`str`, *optional*, defaults to `"none"`):
+               Whether the loss has the term of Sun & Lu that keeps attention and polarity apart: `"abs"`, |VᵀW|, or
+               `"square"`, its square, summed over the vectors of a head of several classes. With an affine encoder M it is
+               VᵀMMᵀW, with additive attention V is its direction where tanh is linear.
+           vw_weight (`float`, *optional*, defaults to 0.001):
+               Weight η ≥ 0 of that term.
+           word_objective (`str`, *optional*, defaults to `"none"`):
+               What keeps the encoder's state h_t of a token about that token, whose embedding is x_t (Tutek & Šnajder, RepL4NLP
+               2020): `"concat"` pools [h_t; x_t]; `"tying"` adds the mean over tokens of ‖h_t − x_t‖ to the loss; `"mlm"`
+               the cross-entropy of words that a second pass of the encoder reads as the mask token, decoded with the word embeddings.
+               Beyond that paper: `"residual"` pools h_t + x_t, and `"conicity"` adds the mean cosine between a state and their
+               mean (Mohankumar et al., ACL 2020). Tying and residual need states as wide as embeddings. `"mlm"` draws words in
+               training alone, so an evaluation's loss lacks it.
+           word_weight (`float`, *optional*, defaults to 1.0):
+               Weight ≥ 0 of that objective's term in the loss.
+           mlm_probability (`float`, *optional*, defaults to 0.15):
+               Share of a text's tokens that `"mlm"` hides, and at least one.
+           mask_token_id (`int`, *optional*):
+               Id of the tokenizer's mask token, which `"mlm"` needs.
+    (`str`, *optional*, defaults to `"learner"`):
+               The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
+               records here the head that was trained last, as the other one is out of date.
+           beta (`float`, *optional*, defaults to 0.1):
+               Weight β ≥ 0 of the compression term.
+           kl_reduction (`str`, *optional*, defaults to `"mean"`):
+               Whether the KL divergence of a text is the `"mean"` over latent dimensions, or their `"sum"`, the
+               divergence of the joint Gaussian, which weighs d_z times as much. With `"sum"` and β ≥ 1 a constant z is
+               optimal.
+           prior (`str`, *optional*, defaults to `"standard"`):
+               Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
+           mask_type (`str`, *optional*, defaults to `"none"`):
+               Mask on the words: `"vmask"`, its competitors `"l2x"` and `"iba"`, or `"none"`. Defaults of the mask's settings are
+               the paper's, but for `mask_reduction` and a `mask_beta` that stays as it is; what its published code does instead
+               is named.
+           mask_layers (`int`, *optional*, defaults to 1):
+               Layers of the network that scores a word by its embedding: 1 (the paper), or 2 with a tanh between (its
+               code).
+           mask_hidden_size (`int`, *optional*, defaults to the width of the embeddings):
+               Width between two layers. The code has 300 for its LSTM, 500 for its CNN, 100 for BERT.
+           mask_sample (`str`, *optional*, defaults to `"soft"`):
+               What `"vmask"` multiplies a word with in training: a Gumbel-softmax draw in (0, 1), `"soft"` (the paper), or
+               the draw rounded to 0 or 1 with the gradient of the soft one, `"hard_st"` (the code). In evaluation it is
+               always the probability.
+           mask_temperature (`float`, *optional*, defaults to 1.0):
+               Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
+           mask_beta (`float`, *optional*, defaults to 1.0):
+               Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
+               1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
+           mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
+               Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
+               a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
+               padding included (the code): then it depends on how much is padded, and the scores of padding are trained
+               too.
+           mask_normalization (`str`, *optional*, defaults to `"softmax"`):
+               How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
+           mask_k (`int`, *optional*, defaults to 10):
+               How many words `"concrete_topk"` draws.
+           mask_site (`str`, *optional*, defaults to `"word"`):
+               What is masked: the `"word"` embeddings alone, so that positions and token types stay, or the
+               `"embedding_output"`, their sum after its layer norm (the code for BERT; BERT only).
+           freeze_embeddings (`bool`, *optional*, defaults to `False`):
+               Whether the embedding layer stays as it was loaded, as in VMASK's paper and code: for BERT and its kin the module of
+               word, position and type embeddings with their layer norm, for other encoders the word embeddings. Frozen
+               embeddings are buffers, no parameters; checkpoints fit either way.
     """
 
     keys_to_ignore_at_inference: ClassVar[list[str]] = [
@@ -111,6 +146,10 @@ class VATSettings(ConfigWithSettings):
         "mask_compression",
         "token_importance",
         "token_mask",
+        "word_term",
+        "vw_product",
+        "attention_scores",
+        "polarity_scores",
         "pooler_output",
         "hidden_states",
         "attentions",
@@ -118,8 +157,15 @@ class VATSettings(ConfigWithSettings):
 
     pooling: Literal["attention", "first", "max", "mean"] = setting("attention", "How tokens become a text vector")
     bottleneck: Literal["none", "gaussian"] = setting("gaussian", "'gaussian' is VAT, 'none' leaves the compressor out")
+    attention_type: Literal["additive", "scaled_dot"] = setting(
+        "additive", "How attention scores a token", needs=(_ATTENTION,)
+    )
     attention_size: int | None = setting(
-        None, "Width of the attention, that of the encoder by default", needs=(_ATTENTION,), minimum=1
+        None, "Width of the attention, that of the encoder by default", needs=(_ATTENTION, _ADDITIVE), minimum=1
+    )
+    attention_scale: float | int = setting(1.0, "Number that attention scores are divided by", needs=(_ATTENTION,))
+    attention_init_std: float | int | None = setting(
+        None, "Standard deviation of the attention's vector at the start", needs=(_ATTENTION,), minimum=0
     )
     latent_size: int | None = setting(
         None, "Width of the compressor's z, that of the encoder by default", needs=(_VAT,), minimum=1
@@ -128,6 +174,23 @@ class VATSettings(ConfigWithSettings):
         "separate", "Heads of learner and compressor", needs=(_VAT,)
     )
     head_layers: Literal[1, 2] = setting(2, "Layers of a head; 1 is a linear layer")
+    polarity_head: bool = setting(
+        False, "Whether the linear head has no bias, and for two classes a single vector", needs=(_LINEAR_HEAD,)
+    )
+    vw_penalty: Literal["none", "abs", "square"] = setting(
+        "none",
+        "Term of the loss that keeps the vectors of attention and polarity apart",
+        needs=(_ATTENTION, _LINEAR_HEAD, {"bottleneck": ("none",)}),
+    )
+    vw_weight: float | int = setting(
+        0.001, "Weight of that term", needs=({"vw_penalty": ("abs", "square")},), minimum=0
+    )
+    word_objective: Literal["none", "concat", "residual", "tying", "mlm", "conicity"] = setting(
+        "none", "What keeps the state of a token about that token"
+    )
+    word_weight: float | int = setting(1.0, "Weight of the word objective's term", needs=(_WORD_TERM,), minimum=0)
+    mlm_probability: float | int = setting(0.15, "Share of the tokens that mlm hides", needs=(_MLM,), minimum=0)
+    mask_token_id: int | None = setting(None, "Id of the mask token", needs=(_MLM,), option=False)
     predict_from: Literal["learner", "compressor"] = setting(
         "learner", "Head whose logits the model returns", needs=(_VAT,), moves=True, option=False
     )
@@ -247,6 +310,14 @@ class VATSettings(ConfigWithSettings):
             )
         if self.bottleneck == "none" and self.predict_from == "compressor":
             raise ValueError('predict_from="compressor" needs bottleneck="gaussian".')
+        if not self.attention_scale > 0:
+            raise ValueError(f"attention_scale={self.attention_scale} must be above 0.")
+        if self.mlm_probability > 1:
+            raise ValueError(f"mlm_probability={self.mlm_probability} must be at most 1.")
+        if self.word_objective == "mlm" and self.mask_token_id is None:
+            raise ValueError(
+                'word_objective="mlm" hides words behind the mask token; give mask_token_id=tokenizer.mask_token_id.'
+            )
         if self.heads == "shared" and self.latent_size not in (None, self.hidden_size):
             raise ValueError(
                 f'heads="shared" reads R and z alike, so latent_size={self.latent_size} must equal '
@@ -375,6 +446,13 @@ class EncoderVATConfig(VATSettings):
             raise ValueError(
                 f'encoder="{self.encoder.model_type}" cannot have a word mask: it {_OUT_OF_REACH[self.encoder.model_type]}. '
                 'Use another encoder, such as BERT, RoBERTa or DeBERTa, or mask_type="none".'
+            )
+        of_words = self.encoder.model_type == WordEncoderConfig.model_type
+        words = self.encoder.embedding_size if of_words else self.hidden_size  # elsewhere mapped to that width
+        if self.word_objective in ("tying", "residual") and words != self.hidden_size:
+            raise ValueError(
+                f'word_objective="{self.word_objective}" compares states with embeddings, so the encoder\'s hidden_size='
+                f'{self.hidden_size} must equal its embedding_size={words}; or use "concat" or "mlm".'
             )
         if self.mask_site != "word":
             raise ValueError(f'mask_site="{self.mask_site}" is for BERT; with other encoders use mask_site="word".')

@@ -70,9 +70,15 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
     return tokenizer, model
 
 
+def _mask_token(tokenizer, settings: dict) -> dict:
+    """What `word_objective="mlm"` has to know of the tokenizer."""
+    return {"mask_token_id": tokenizer.mask_token_id} if settings.get("word_objective") == "mlm" else {}
+
+
 def _pretrained_model(model_args: ModelArguments, settings: dict):
     name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
     tokenizer = AutoTokenizer.from_pretrained(name, **revision)
+    settings = settings | _mask_token(tokenizer, settings)
     config = AutoConfig.from_pretrained(name, **revision)
     masked = config.model_type in _MASKED_TYPES or getattr(config, "mask_type", "none") != "none"
     if masked and model_args.mask_type is None:
@@ -107,6 +113,7 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
     vocabulary = {"vocab_size": len(tokenizer), "embedding_size": size, "pad_token_id": tokenizer.pad_token_id}
     encoder = WordEncoderConfig(**words | vocabulary)
     settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
+    settings |= _mask_token(tokenizer, settings)
     if model_args.mask_type is not None:
         settings.setdefault("freeze_embeddings", weights is not None)
     _, model_class = _classes(model_args)

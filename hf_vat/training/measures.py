@@ -11,7 +11,8 @@ from hf_vat.distributions import normalized_entropy
 # What each measure is a mean over: texts with a label, all texts, or the tokens that a word mask lies on.
 _MEANS = {
     "cross_entropy": "class_weights",  # 1 for each text with a label, unless classes have other weights
-    **dict.fromkeys(("compression", "mask_compression"), "labelled"),
+    **dict.fromkeys(("compression", "mask_compression", "word_term"), "labelled"),
+    "vw_product": "texts",
     "attention_entropy": "texts",
     **dict.fromkeys(("mask_mean", "mask_open", "mask_sd"), "mask_tokens"),
 }
@@ -37,7 +38,10 @@ def measure_texts(model, inputs: Mapping, outputs, class_weights: torch.Tensor |
         "cross_entropy": cross_entropy,
         "compression": outputs.compression,
         "mask_compression": outputs.mask_compression,
+        "word_term": outputs.word_term,
     }
+    if outputs.vw_product is not None:  # of the weights, so the same for all texts
+        texts["vw_product"] = outputs.vw_product.detach().expand(len(labelled))
     if outputs.token_importance is not None:
         attention = outputs.token_importance.detach()
         texts["attention_entropy"] = normalized_entropy(attention, (attention > 0).sum(-1))

@@ -7,7 +7,7 @@ import torch
 from hf_vat.inference import evaluation_mode
 
 from .arguments import VATTrainingArguments
-from .schedule import loss_weights
+from .schedule import TERMS, loss_weights
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class DivergenceWatch:
         self._steps.clear()
 
     def see(self, step: int, phase: str, loss: torch.Tensor, outputs) -> None:
-        names = ("cross_entropy", "compression", "mask_compression", "token_importance", "token_mask")
+        names = ("cross_entropy", *TERMS, "token_importance", "token_mask")
         values = {name: getattr(outputs, name) for name in names if getattr(outputs, name) is not None}
         finite = torch.stack([torch.isfinite(value.detach()).all() for value in (*values.values(), loss)])
         self._steps.append((step, phase, [*values, "loss"], finite))

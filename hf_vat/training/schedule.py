@@ -135,13 +135,17 @@ class BetaSchedule:
         return (1 - share) * self.start + share * self.end
 
 
+# Terms of the loss beside the cross-entropy, by their names in the output, and the settings that weigh them.
+TERMS = {"compression": "beta", "mask_compression": "mask_beta", "word_term": "word_weight", "vw_product": "vw_weight"}
+
+
 def loss_weights(config: PreTrainedConfig) -> dict[str, float]:
     """Weights of the terms beside the cross-entropy that the model's loss has, as they are at this moment: `beta` of the
-    compression, `mask_beta` of a word mask's term."""
+    compression, `mask_beta` of a word mask's term, `word_weight` of a word objective's, `vw_weight` of VᵀW."""
     settings = declared_settings(type(config))
     return {
         name: float(getattr(config, name))
-        for name in ("beta", "mask_beta")
+        for name in TERMS.values()
         if unmet_need(settings[name], lambda other: getattr(config, other)) is None
     }
 

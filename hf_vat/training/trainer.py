@@ -34,7 +34,7 @@ from .measures import EvaluationMeans, TrainingMeans, measure_texts
 from .monitor import DivergenceWatch, attention_of, warn_of_collapse
 from .pushing import PushingTrainer
 from .resume import read_state, resumed_settings, take_over, write_state
-from .schedule import PhaseSchedule, loss_weights, mask_beta_schedule, phase_factor
+from .schedule import TERMS, PhaseSchedule, loss_weights, mask_beta_schedule, phase_factor
 from .selection import RoundPatience, early_stopping, warn_of_two_losses
 from .streams import TrainingStream, is_stream, refuse_stream
 
@@ -479,6 +479,6 @@ def _refuse_other_loss(cls: type) -> None:
 def _loss_of(means: dict[str, float]) -> float:
     """The loss that follows from the means of its terms."""
     loss = means["cross_entropy"]
-    for name, beta in (("compression", "beta"), ("mask_compression", "mask_beta")):
+    for name, beta in TERMS.items():
         loss += means[beta] * means[name] if name in means else 0
     return loss

@@ -435,11 +435,14 @@ def test_an_example_is_explained_when_it_is_chosen(app, visit):
     assert visitor.page.get_by_label("Text").input_value() == examples[1]
 
 
-def test_thirty_words_are_answered_in_half_a_second(app, visit, folders, capsys):
-    """From the click to the page that shows both explanations, in seconds of the processor: others may keep it busy."""
+def test_an_answer_costs_little_more_than_its_explanations(app, visit, folders, capsys):
+    """30 words, from the click to the page that shows both: seconds of the app's processor against those of `explain` here,
+    text by text in turn, as other work on the machine slows both.
+    """
     visitor = visit(app.address)
     visitor.choose("Model", shown(folders, 2))
-    clock, processor = [], []
+    model, tokenizer = load_classifier(str(folders[2]))
+    clock, answers, alone = [], [], []
     for number in range(6):
         text = " ".join(["Although the plot is dull"] * 5 + [f"I laughed {number} times today"])
         visitor.type(text)
@@ -447,14 +450,19 @@ def test_thirty_words_are_answered_in_half_a_second(app, visit, folders, capsys)
         visitor.page.get_by_role("button", name="Explain").click()
         visitor.wait_for(text)
         clock.append(time.perf_counter() - started)
-        processor.append(sum(app.process.cpu_times()[:2]) - before)
+        answers.append(sum(app.process.cpu_times()[:2]) - before)
+        before = time.process_time()
+        for method in ("attention", "occlusion"):
+            explain(model, tokenizer, [text], method)
+        alone.append(time.process_time() - before)
     assert visitor.words(0).count() == visitor.words(1).count() == 30
-    seconds, own = statistics.median(clock[1:]), statistics.median(processor[1:])
+    ratio = statistics.median(answers[1:]) / statistics.median(alone[1:])
     with capsys.disabled():
         print(
-            f"\n30 words, {folders[2].name}: {seconds:.2f} s by the clock, {own:.2f} s of the processor (medians of 5)"
+            f"\n30 words, {folders[2].name}: {statistics.median(clock[1:]):.2f} s by the clock, {ratio:.2f} times what the "
+            "explanations cost alone (medians of 5)"
         )
-    assert min(processor[1:]) < 0.5  # other work only ever adds time
+    assert ratio < 3
 
 
 # Without a browser

@@ -270,14 +270,11 @@ COMPUTE = """
 import json
 import os
 import socket
-import time
 def refuse(*args): raise AssertionError("the network was used")
 socket.socket.connect = refuse
 from hf_vat import metrics
 for name, (inputs, options, expected) in json.loads(os.environ["CASES"]).items():
-    started = time.perf_counter()
     module = metrics.load(name)
-    assert time.perf_counter() - started < 5
     results = [module.compute(**inputs, **options) for _ in range(int(os.environ["REPEATS"]))]
     for result in results:
         assert result == results[0]
