@@ -45,7 +45,8 @@ ALWAYS = {
         "compressor_learning_rate",
     }
     | {"mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "logging_nan_inf_filter"}
-    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "head_layers"},
+    | {"ddp_find_unused_parameters", "class_weights", "lr_scheduler_type", "head_layers"}
+    | {"word_objective"},
     "explain": DATA
     | {"model", "text", "method", "settings", "batch_size", "show", "html", "json", "save_to"}
     | {"csv", "parquet", "target"},

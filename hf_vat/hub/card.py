@@ -43,6 +43,8 @@ _CURVES = {
     "cross_entropy": "cross-entropy (nats)",
     "compression": "compression (nats)",
     "mask_compression": "mask's term (nats)",
+    "word_term": "word objective's term",
+    "vw_product": "VᵀW",
     "attention_entropy": "attention entropy",
     "attention_jsd": "change of attention (nats)",
     "eval_loss": "validation loss",
@@ -291,6 +293,13 @@ _POOLING = {
 }
 
 
+_WORD_TERMS = {
+    "tying": "the mean distance between a token's state and its embedding",
+    "mlm": "the cross-entropy of hidden words that the encoder predicts",
+    "conicity": "the mean cosine between the states of a text and their mean",
+}
+
+
 def _objective(facts: CardFacts) -> str:
     config, parts = facts.config, ["cross-entropy"]
     if config.bottleneck != "none":
@@ -302,6 +311,11 @@ def _objective(facts: CardFacts) -> str:
         parts.append(
             f"β of the mask, {config.mask_beta:g} when these weights were made, times the mask's divergence from its prior"
         )
+    if config.word_objective in _WORD_TERMS:
+        parts.append(f"{config.word_weight:g} times {_WORD_TERMS[config.word_objective]}")
+    if config.vw_penalty != "none":
+        power = "its absolute value" if config.vw_penalty == "abs" else "its square"
+        parts.append(f"{config.vw_weight:g} times VᵀW of attention and head, {power}")
     return "; plus ".join(parts)
 
 

@@ -22,6 +22,7 @@ _NOT_METRICS = (
     *("loss", "samples", "runtime", "samples_per_second", "steps_per_second", "model_preparation_time"),
     *("cross_entropy", "compression", "attention_entropy", "beta"),
     *("mask_compression", "mask_mean", "mask_open", "mask_sd", "mask_beta"),
+    *("word_term", "word_weight", "vw_product", "vw_weight"),
 )
 
 

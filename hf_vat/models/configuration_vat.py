@@ -26,6 +26,7 @@ _VAT = {"bottleneck": ("gaussian",)}
 _VMASK = {"mask_type": ("vmask",)}
 _MASK = {"mask_type": ("vmask", "l2x", "iba")}
 _MASK_TERM = {"mask_type": ("vmask", "iba")}
+_VW = (_ATTENTION, _LINEAR_HEAD, {"bottleneck": ("none",)})
 _WORD_TERM = {"word_objective": ("tying", "mlm", "conicity")}
 _MLM = {"word_objective": ("mlm",)}
 
@@ -180,10 +181,10 @@ class VATSettings(ConfigWithSettings):
     vw_penalty: Literal["none", "abs", "square"] = setting(
         "none",
         "Term of the loss that keeps the vectors of attention and polarity apart",
-        needs=(_ATTENTION, _LINEAR_HEAD, {"bottleneck": ("none",)}),
+        needs=_VW,
     )
     vw_weight: float | int = setting(
-        0.001, "Weight of that term", needs=({"vw_penalty": ("abs", "square")},), minimum=0
+        0.001, "Weight of that term", needs=(*_VW, {"vw_penalty": ("abs", "square")}), minimum=0
     )
     word_objective: Literal["none", "concat", "residual", "tying", "mlm", "conicity"] = setting(
         "none", "What keeps the state of a token about that token"

@@ -94,6 +94,8 @@ class WordObjective(nn.Module):
 
     def _draw(self, content: torch.Tensor) -> torch.Tensor:
         """Tokens to hide, bool [B, T]: each with probability `share`, and of each text at least one."""
+        if not content.shape[1]:  # no text of the batch has a token
+            return content
         draws = torch.rand(content.shape, device=content.device).masked_fill(~content, 2.0)
         first = draws == draws.amin(1, keepdim=True)
         return content & ((draws < self.share) | first)

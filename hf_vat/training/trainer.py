@@ -58,6 +58,9 @@ class VATTrainer(PushingTrainer):
     which one it had last. An evaluation warns if the mask is open or closed nearly everywhere, or nearly the same for all
     words, since it then cannot tell which words matter.
 
+    With a word objective, or a penalty on VᵀW, records carry `word_term` or `vw_product` with its weight, `word_weight` or
+    `vw_weight`; weight times term is in `loss`. Of "mlm", which hides words in training alone, an evaluation has none.
+
     With `load_best_model_at_end=True` the best evaluation over all phases is loaded, with the head that gave it. By the
     loss, those of compressor and learner phases cannot be compared, and a warning says so; `cross_entropy` can.
     With phases the patience of an [`~transformers.EarlyStoppingCallback`], or of `early_stopping_patience`, counts rounds: one
