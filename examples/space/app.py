@@ -32,6 +32,7 @@ PREFERRED = ("attention", "mask", "occlusion", "gradient", "random")  # fast one
 SCORES = {
     "attention": "the model's own attention",
     "mask": "how likely the model's own mask keeps the word",
+    "polarity": "the model's own attention times which class the word speaks for",
     "gradient": "how fast the probability changes with the word's vector",
     "input_x_gradient": "the word's vector times the gradient",
     "integrated_gradients": "gradients on the way from an empty text",

@@ -19,8 +19,8 @@ class Analysis:
         probabilities: softmax of the logits, per text.
         predictions: the class with the highest probability, per text.
         targets: the class to explain, per text.
-        token_values: the field of the model's output that the method reads, for each of a text's `input_ids`, per text;
-            empty for methods that read none.
+        token_values: by name the fields of the model's output that the method reads, per text a value, or a list of
+            them, for each of its `input_ids`.
         settings: the settings of the method.
         bar: progress, to be moved by one for each model input.
     """
@@ -31,7 +31,7 @@ class Analysis:
     probabilities: list[list[float]]
     predictions: list[int]
     targets: list[int]
-    token_values: list[list[float]]
+    token_values: dict[str, list[list]]
     settings: dict
     batch_size: int
     seed: int

@@ -54,7 +54,7 @@ def explain(
     cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
     words, and a prediction.
 
-    Signed scores are on the scale of the target class's probability. Words are
+    Signed scores are on the scale of the target class's probability, those of polarity on that of its logit. Words are
     those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
     mask probabilities are averaged.
 
@@ -68,6 +68,10 @@ def explain(
               Findings of ACL 2021). For models whose output has `token_importance`.
             - "mask": the model's own word mask, the probability that a word is kept, in [0, 1] (VMASK: Chen and Ji,
               EMNLP 2020). For models whose output has `token_mask`.
+            - "polarity": attention times what the linear head says of the word's vector, signed (Sun and Lu, ACL 2020): how
+              much the word adds to the target's logit minus the mean logit of the other classes, for two classes the
+              log-odds of the target. Exact: with `details["bias"]` the scores add up to it. For models whose output has
+              `polarity_scores` (`pooling="attention"`, `head_layers=1`).
             - "gradient": length of the probability's gradient at the word's embeddings (Simonyan et al. 2014). At
               least 0.
             - "input_x_gradient": embedding times gradient, signed (Shrikumar et al. 2016).
@@ -101,7 +105,8 @@ def explain(
 
     Returns:
         One explanation per text, in the order of `texts`. Its `details` hold what a method has to say beside the scores:
-        integrated gradients `baseline_probability` and `convergence_gap` (how far the scores of all tokens are from
+        polarity `bias`, that of the head and what tokens outside every word add; integrated gradients
+        `baseline_probability` and `convergence_gap` (how far the scores of all tokens are from
         adding up to the difference), lime `intercept`, `local_prediction` and `r2` of the linear model, shapley
         `base_value`, the probability without any word.
 
@@ -192,8 +197,7 @@ def _windows(costs: list[int]) -> list[slice]:
 
 def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, seed, bar: tqdm) -> Analysis:
     probabilities: list[list[float]] = [[]] * len(texts)
-    field = METHODS[method].reads
-    token_values: list[list[float]] = [[]] * len(texts) if field else []
+    token_values: dict[str, list[list]] = {field: [[]] * len(texts) for field in METHODS[method].reads}
     input_ids = [text.input_ids for text in texts]
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
     with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
@@ -201,23 +205,12 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
             for position, row in zip(positions, class_probabilities(model, output).tolist(), strict=True):
                 probabilities[position] = row
             bar.update(len(positions))
-            if field is None:
-                continue
-            values = getattr(output, field, None)
-            if values is None:
-                others = ", ".join(repr(name) for name, other in METHODS.items() if other.reads is None)
-                needed = 'pooling="attention"' if field == "token_importance" else "a word mask"
-                own = "".join(
-                    f"method={name!r}, which reads the {other.reads} that it gives, "
-                    for name, other in METHODS.items()
-                    if other.reads and getattr(output, other.reads, None) is not None
-                )
-                raise InputError(
-                    f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use {own}a model "
-                    f"with {needed}, or a method that works with any model: {others}."
-                )
-            for position, row in zip(positions, values.float().tolist(), strict=True):
-                token_values[position] = row[: len(input_ids[position])]
+            for field, rows in token_values.items():
+                values = getattr(output, field, None)
+                if values is None:
+                    raise _refusal(model, method, field, output)
+                for position, row in zip(positions, values.float().tolist(), strict=True):
+                    rows[position] = row[: len(input_ids[position])]
     predictions = [max(range(len(row)), key=row.__getitem__) for row in probabilities]
     targets = [
         prediction if target is None else target for prediction, target in zip(predictions, targets, strict=True)
@@ -234,6 +227,27 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
         batch_size,
         seed,
         bar,
+    )
+
+
+_NEEDED = {
+    "token_importance": 'pooling="attention"',
+    "token_mask": "a word mask",
+    "polarity_scores": 'pooling="attention" and head_layers=1, a linear head',
+}
+
+
+def _refusal(model, method: str, field: str, output) -> InputError:
+    """What to do with a model whose output lacks a field that the method reads."""
+    others = ", ".join(repr(name) for name, other in METHODS.items() if not other.reads)
+    own = "".join(
+        f"method={name!r}, which reads the {' and '.join(other.reads)} that it gives, "
+        for name, other in METHODS.items()
+        if other.reads and all(getattr(output, one, None) is not None for one in other.reads)
+    )
+    return InputError(
+        f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use {own}a model with "
+        f"{_NEEDED[field]}, or a method that works with any model: {others}."
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+
 from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import OPERATORS
 from hf_vat.inference import whole_number
@@ -25,7 +27,7 @@ class Method:
         settings: names and default values.
         cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
         needs: module that the method needs beside those that the package always has.
-        reads: field of the model's output that the method reads, if it does.
+        reads: fields of the model's output that the method reads.
         draws: whether the method draws random numbers.
     """
 
@@ -33,7 +35,7 @@ class Method:
     settings: dict = field(default_factory=dict)
     cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
     needs: str | None = None
-    reads: str | None = None
+    reads: tuple[str, ...] = ()
     draws: bool = False
 
 
@@ -62,11 +64,33 @@ def check_settings(method: str, **given) -> dict:
     return {**defaults, **given}
 
 
-def _of_tokens(of_words: Callable, analysis: Analysis) -> list[WordScores]:
+def _of_tokens(of_words: Callable, field: str, analysis: Analysis) -> list[WordScores]:
     """What the model says of tokens, made into scores of words by this method of [`EncodedText`]."""
     return [
-        WordScores(of_words(text, values)) for text, values in zip(analysis.texts, analysis.token_values, strict=True)
+        WordScores(of_words(text, values))
+        for text, values in zip(analysis.texts, analysis.token_values[field], strict=True)
     ]
+
+
+def _polarity(analysis: Analysis) -> list[WordScores]:
+    head_bias = analysis.model.learner_head.out_proj.bias
+    bias = np.zeros(len(analysis.probabilities[0])) if head_bias is None else head_bias.detach().double().cpu().numpy()
+    results = []
+    for place, (text, target) in enumerate(zip(analysis.texts, analysis.targets, strict=True)):
+        attention, logits = (
+            np.array(analysis.token_values[field][place]) for field in ("token_importance", "polarity_scores")
+        )  # [T], [T, C]
+        contributions = attention * _margins(logits - bias)[:, target]
+        scores = text.word_scores(contributions)
+        of_no_word = contributions.sum() - sum(scores)
+        results.append(WordScores(scores, {"bias": float(_margins(bias)[target] + of_no_word)}))
+    return results
+
+
+def _margins(logits: np.ndarray) -> np.ndarray:
+    """Each class's logit minus the mean of the others', [..., C]: of two classes the log-odds."""
+    classes = logits.shape[-1]
+    return (classes * logits - logits.sum(-1, keepdims=True)) / (classes - 1)
 
 
 def _random(analysis: Analysis) -> list[WordScores]:
@@ -79,8 +103,9 @@ def _random(analysis: Analysis) -> list[WordScores]:
 _OPERATOR = {"operator": "delete"}
 _CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
 METHODS: dict[str, Method] = {
-    "attention": Method(partial(_of_tokens, EncodedText.word_scores), reads="token_importance"),
-    "mask": Method(partial(_of_tokens, EncodedText.word_averages), reads="token_mask"),
+    "attention": Method(partial(_of_tokens, EncodedText.word_scores, "token_importance"), reads=("token_importance",)),
+    "mask": Method(partial(_of_tokens, EncodedText.word_averages, "token_mask"), reads=("token_mask",)),
+    "polarity": Method(_polarity, reads=("token_importance", "polarity_scores")),
     "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
     "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
     "integrated_gradients": Method(

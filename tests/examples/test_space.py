@@ -412,14 +412,16 @@ def test_each_model_offers_the_methods_that_work_with_it(app, visit, folders):
     def names(options) -> list[str]:
         return options.evaluate_all("all => all.map(option => option.ariaLabel)")
 
-    assert names(visitor.options("First explanation")) == [method for method in methods if method != "mask"]
+    assert names(visitor.options("First explanation")) == [
+        method for method in methods if method not in ("mask", "polarity")
+    ]
     visitor.choose("Second explanation", "integrated gradients")  # explains at once
     visitor.page.get_by_role("heading", name="integrated gradients").wait_for()
     visitor.choose("Model", shown(folders, 1))
     visitor.page.get_by_role("heading", name="gradient", exact=True).wait_for()
     assert visitor.page.locator(".explanations h2").all_inner_texts() == ["occlusion", "gradient"]
     assert names(visitor.options("Second explanation")) == [
-        method for method in methods if method not in ("attention", "mask")
+        method for method in methods if method not in ("attention", "mask", "polarity")
     ]
     model, tokenizer = load_classifier(str(folders[1]))
     text = visitor.panels.nth(0).inner_text()

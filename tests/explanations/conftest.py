@@ -33,6 +33,8 @@ class PlantedModel(torch.nn.Module):
         self.dropout = torch.nn.Dropout(0.5)
         self.device = torch.device("cpu")
         self.importance = importance
+        bias = torch.tensor([0.0, 0.0, 0.1])[:num_labels]
+        self.learner_head = SimpleNamespace(out_proj=SimpleNamespace(bias=bias))
         self.batches = []
 
     def get_input_embeddings(self):
@@ -44,9 +46,13 @@ class PlantedModel(torch.nn.Module):
         weights = self.dropout(embeddings[..., 0] * attention_mask)  # [B, T]
         alpha = weights / weights.sum(1, keepdim=True).clamp(min=1e-9)
         good, bad = (alpha * embeddings[..., 1]).sum(1), (alpha * embeddings[..., 2]).sum(1)
-        logits = torch.stack([2 * bad, 2 * good, 0.1 + 0 * good], dim=1)[:, : self.config.num_labels]
         read = {"token_importance": alpha, "token_mask": weights / 20} if self.importance else {}
-        return SimpleNamespace(logits=logits, **read)
+        if self.importance:
+            read["polarity_scores"] = self.logits(embeddings[..., 1], embeddings[..., 2])
+        return SimpleNamespace(logits=self.logits(good, bad), **read)
+
+    def logits(self, good, bad):
+        return torch.stack([2 * bad, 2 * good, 0.1 + 0 * good], dim=-1)[..., : self.config.num_labels]
 
 
 @pytest.fixture

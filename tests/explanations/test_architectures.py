@@ -44,7 +44,7 @@ WORDPIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a good film , well - made and fun ##ny ! bad the actor ' s very dull plot did ##n t work
 at all 好 naive cafe
 """
-ANY_MODEL = sorted(name for name, method in METHODS.items() if method.reads is None)
+ANY_MODEL = sorted(name for name, method in METHODS.items() if not method.reads)
 FEW = {"lime": {"n_samples": 30}, "shapley": {"n_samples": 3}, "integrated_gradients": {"n_steps": 40}}
 
 

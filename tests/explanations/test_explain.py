@@ -389,7 +389,12 @@ def test_mask_is_the_mean_over_the_tokens_of_a_word(model, tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("method", "field", "remedy"), [("attention", "token_importance", "pooling"), ("mask", "token_mask", "word mask")]
+    ("method", "field", "remedy"),
+    [
+        ("attention", "token_importance", "pooling"),
+        ("mask", "token_mask", "word mask"),
+        ("polarity", "token_importance", "pooling"),
+    ],
 )
 def test_a_model_without_what_the_method_reads(model_without_importance, tokenizer, method, field, remedy):
     with pytest.raises(InputError, match=rf"PlantedModel gives no {field}.*{remedy}.*'gradient'.*'occlusion'"):
@@ -406,6 +411,43 @@ def test_the_refusal_names_the_method_for_what_the_model_has(model, tokenizer):
     model.forward = lambda **batch: SimpleNamespace(**{**vars(forward(**batch)), "token_mask": None})
     with pytest.raises(InputError, match="use method='attention', which reads the token_importance"):
         explain(model, tokenizer, ["good"], "mask")
+
+
+def test_polarity_by_hand(model, tokenizer):
+    """Weights: good 20, bad 4, film 1. Logits without the bias: 2 for class 1 of "good" and for class 0 of "bad"."""
+    (explanation,) = explain(model, tokenizer, ["Good film, bad"], "polarity")
+    assert explanation.prediction == 1
+    assert explanation.scores == pytest.approx([20 / 26 * 2, 0, 0, 4 / 26 * -1])  # less the mean of the other classes
+    assert explanation.details == {"bias": pytest.approx(-0.05)}
+    (explanation,) = explain(model, tokenizer, ["unbelievable bad film"], "polarity", target=2)
+    assert explanation.scores == pytest.approx([0, 4 / 8 * -1, 0])
+    assert explanation.details == {"bias": pytest.approx(0.1)}
+
+
+@pytest.mark.parametrize("settings", [{"num_labels": 2}, {"num_labels": 3}, {"polarity_head": True}])
+def test_polarity_adds_up_to_what_the_model_says(make_model, settings, request):
+    tokenizer = request.getfixturevalue("stub_tokenizer")
+    model = make_model("att", head_layers=1, **settings).eval()
+    with torch.no_grad():
+        for parameter in model.learner_head.parameters():
+            parameter.normal_()
+    texts = ["a good film", "not very bad but a movie", "good", ""]
+    logits = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits.double()
+    for target in range(model.num_labels):
+        others = [one for one in range(model.num_labels) if one != target]
+        expected = (logits[:, target] - logits[:, others].mean(1)).tolist()
+        found = explain(model, tokenizer, texts, "polarity", target=target, batch_size=2)
+        assert [sum(one.scores) + one.details["bias"] for one in found] == pytest.approx(expected, abs=1e-5)
+        bias = model.learner_head.out_proj.bias
+        of_head = 0 if bias is None else float((bias[target] - bias[others].mean()).detach())
+        assert [one.details["bias"] for one in found] == pytest.approx([of_head] * 4, abs=1e-6)
+
+
+def test_polarity_needs_a_linear_head(make_model, stub_tokenizer):
+    with pytest.raises(InputError, match="no polarity_scores.*use method='attention', which.*head_layers=1"):
+        explain(make_model("att"), stub_tokenizer, ["good"], "polarity")
+    with pytest.raises(InputError, match="no token_importance.*pooling"):
+        explain(make_model("base"), stub_tokenizer, ["good"], "polarity")
 
 
 @pytest.mark.parametrize("value", [1.0, 0.0, 0.3])
@@ -463,7 +505,7 @@ def test_progress_bar_reaches_its_end(model, tokenizer, method, capsys):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @every_method
 def test_c61_on_a_gpu(make_model, stub_tokenizer, method, tmp_path):
-    model = make_model("att")
+    model = make_model("att", head_layers=1)
     if method == "mask":
         model.save_pretrained(tmp_path)
         model = BertWithVMask.from_pretrained(tmp_path)
@@ -491,7 +533,7 @@ def test_target_and_labels(model, tokenizer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "magic"}, "'magic'.*'attention', 'mask', 'gradient'"),
+        ({"method": "magic"}, "'magic'.*'attention', 'mask', 'polarity', 'gradient'"),
         ({"target": 3}, r"target\[0\] is 3.*0 \(LABEL_0\), 1"),
         ({"target": [0]}, "target has 1 entries for 2 texts"),
         ({"target": [0, 3]}, r"target\[1\] is 3"),
