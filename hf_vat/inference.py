@@ -134,7 +134,7 @@ def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
 
 
 def forward_batches(
-    model, tokenizer, input_ids: Sequence[Sequence[int]], batch_size: int
+    model, tokenizer, input_ids: Sequence[Sequence[int]], batch_size: int, ask: Callable[..., Any] | None = None
 ) -> Generator[tuple[list[int], Any], None, None]:
     """Run token id lists through a model in eval mode without gradients, longest first.
 
@@ -145,6 +145,7 @@ def forward_batches(
     Args:
         input_ids: token ids with special tokens, one list per text.
         batch_size: the largest batch that the model is given.
+        ask: a method of the model that takes the batch in place of its forward pass, such as `token_states`.
 
     Yields:
         The positions in `input_ids` that a batch holds, and the model's output for them.
@@ -152,7 +153,8 @@ def forward_batches(
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
     types = special_token_types(tokenizer)
     # A configuration may ask for tuples.
-    options = {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
+    options = {} if ask is not None or getattr(model.config, "return_dict", True) else {"return_dict": True}
+    ask = model if ask is None else ask
     with evaluation_mode(model):
         start = 0
         while start < len(order):
@@ -163,7 +165,7 @@ def forward_batches(
             start += len(positions)
             batch = model_inputs(tokenizer, [input_ids[position] for position in positions], types)
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
-                output = model(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
+                output = ask(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
 
 

@@ -444,9 +444,9 @@ def test_polarity_adds_up_to_what_the_model_says(make_model, settings, request):
 
 
 def test_polarity_needs_a_linear_head(make_model, stub_tokenizer):
-    with pytest.raises(InputError, match="no polarity_scores.*use method='attention', which.*head_layers=1"):
+    with pytest.raises(InputError, match=r"no polarity_scores.*use method='attention', which.*head_layers=1"):
         explain(make_model("att"), stub_tokenizer, ["good"], "polarity")
-    with pytest.raises(InputError, match="no token_importance.*pooling"):
+    with pytest.raises(InputError, match=r"no token_importance.*pooling"):
         explain(make_model("base"), stub_tokenizer, ["good"], "polarity")
 
 
