@@ -464,7 +464,7 @@ def test_an_answer_costs_little_more_than_its_explanations(app, visit, folders, 
             f"\n30 words, {folders[2].name}: {statistics.median(clock[1:]):.2f} s by the clock, {ratio:.2f} times what the "
             "explanations cost alone (medians of 5)"
         )
-    assert ratio < 3
+    assert ratio < 2
 
 
 # Without a browser
