@@ -15,12 +15,18 @@ def normalized_entropy(p: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     Returns:
         [...], from 0 (one entry has all, or there are fewer than two) to 1 (uniform), up to rounding.
     """
-    entropy = -torch.special.xlogy(p, p).sum(-1)
-    return entropy / size.clamp(min=2).to(entropy.dtype).log()
+    return _entropy(p) / size.clamp(min=2).to(p.dtype).log()
 
 
 def jensen_shannon(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Jensen-Shannon divergence in nats of distributions over the last dimension, [..., n] to [...], from 0 to ln 2."""
-    mixture = (p + q) / 2
-    entropy = [-torch.special.xlogy(one, one).sum(-1) for one in (mixture, p, q)]
-    return (entropy[0] - (entropy[1] + entropy[2]) / 2).clamp(0, math.log(2))
+    """Jensen-Shannon divergence in nats of distributions over the last dimension, [..., n] to [...], from 0 to ln 2.
+
+    Its gradient is finite, also where a weight is 0.
+    """
+    divergence = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
+    return divergence.clamp(0, math.log(2))
+
+
+def _entropy(p: torch.Tensor) -> torch.Tensor:
+    """In nats, [..., n] to [...], with 0 · log 0 = 0."""
+    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1)

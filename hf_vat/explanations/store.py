@@ -1,12 +1,13 @@
-"""Explanations as lines of JSON in a file, written as they are made, so that an interrupted run loses little."""
+"""Results as lines of JSON in a file, written as they are made, so that an interrupted run loses little."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import torch
 
@@ -16,7 +17,8 @@ from hf_vat.writing import written_beside
 
 from .explanation import Explanation
 
-_FORMAT = "hf_vat explanations 1"
+_KIND = "explanation"
+Result = TypeVar("Result")
 
 
 def load_explanations(path: str | PathLike) -> list[Explanation]:
@@ -27,47 +29,59 @@ def load_explanations(path: str | PathLike) -> list[Explanation]:
         FileNotFoundError: if there is none.
     """
     path = Path(path)
-    _, lines = _read(path)
-    return [_explanation(path, number, line) for number, line in enumerate(lines, 1)]
+    _, lines = _read(path, _KIND)
+    return [_parse(path, _KIND, Explanation.from_dict, number, line) for number, line in enumerate(lines, 1)]
 
 
-class Store:
-    """A file of explanations for one call of `explain`.
+class LineStore(Generic[Result]):
+    """A file of results, one for each text, for one call.
 
-    Its first line says which model (configuration and weights), method, settings and texts (as the model reads them) it
-    belongs to. The file is made with the first explanations.
+    Its first line says which model (configuration and weights), settings and texts (as the model reads them) it belongs to.
+    The file is made with the first results.
 
     Args:
-        texts: all texts of the call; None if they are read one by one, which [`Store.skip_finished`] then compares.
-        run: model, method and settings, and with texts targets and gold labels.
+        kind: what a result is called, in the singular.
+        texts: all texts of the call, as the model reads them; None if they are read one by one.
+        run: what the call is beside model and texts, such as its settings: names and values of JSON.
+        more: what else the results depend on text by text, such as targets: values of JSON.
+        to_fields, from_fields: a result as a dictionary that JSON takes, and back; ValueError or TypeError for another.
 
     Attributes:
-        finished: the number of explanations in the file, as far as this store has read or written it.
+        finished: the number of results in the file, as far as this store has read or written it.
 
     Raises:
         InputError: if the path is a folder.
     """
 
-    def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText] | None, run: dict):
-        self.path, self.finished = Path(path), 0
+    def __init__(
+        self,
+        path: str | PathLike,
+        kind: str,
+        model,
+        texts: Sequence[EncodedText] | None,
+        run: dict,
+        to_fields: Callable[[Result], dict],
+        from_fields: Callable[[dict], Result],
+        more: Sequence = (),
+    ):
+        self.path, self.kind, self.finished = Path(path), kind, 0
+        self._to_fields, self._from_fields = to_fields, from_fields
         if self.path.is_dir():
             raise InputError(f"save_to is {path}, a folder; give a file.")
         inputs = None
         if texts is not None:
-            fields = [[(text.text, text.words, text.input_ids) for text in texts], run["targets"], run["gold"]]
+            fields = [[(text.text, text.words, text.input_ids) for text in texts], *more]
             inputs = sha256(json.dumps(fields).encode()).hexdigest()
         self._header = {
-            "format": _FORMAT,
-            "model": run["model"],
-            "method": run["method"],
-            "settings": run["settings"],
+            "format": _format(kind),
+            **run,
             "texts": None if texts is None else len(texts),
             "model state": _model_digest(model),
             "inputs": inputs,
         }
 
-    def read(self, ends: Sequence[int]) -> list[Explanation]:
-        """The finished explanations, up to the last of `ends` (numbers of texts) that was reached.
+    def read(self, ends: Sequence[int]) -> list[Result]:
+        """The finished results, up to the last of `ends` (numbers of texts) that was reached.
 
         What comes after it, such as half a line, is cut off.
 
@@ -78,17 +92,63 @@ class Store:
         if self._first_line().startswith(begun):  # nothing, or a first line that was torn
             self.path.unlink(missing_ok=True)
             return []
-        header, lines = _read(self.path)
+        header, lines = _read(self.path, self.kind)
         if lines:
             self._check(header)
         done = max((end for end in ends if end <= len(lines)), default=0)
-        explanations = [_explanation(self.path, number, line) for number, line in enumerate(lines[:done], 1)]
+        results = [self._result(number, line) for number, line in enumerate(lines[:done], 1)]
         kept = (self._first_line() + b"".join(line + b"\n" for line in lines[:done])) if done else b""
         if kept != begun:
             with written_beside(self.path) as partial:  # never lose what is there
                 partial.write_bytes(kept)
         self.finished = done
-        return explanations
+        return results
+
+    def append(self, results: Sequence[Result]) -> None:
+        """Write results to the end of the file, and to the disk."""
+        lines = [json.dumps(self._to_fields(result), allow_nan=False).encode() + b"\n" for result in results]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "ab") as file:
+            if not file.tell():
+                file.write(self._first_line())
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        self.finished += len(results)
+
+    def _result(self, number: int, line: bytes) -> Result:
+        return _parse(self.path, self.kind, self._from_fields, number, line)
+
+    def _check(self, header: dict) -> None:
+        different = [name for name, value in self._header.items() if header.get(name) != value]
+        if different:
+            values = {name: f" ({_shown(name, header)} there, {_shown(name, self._header)} here)" for name in different}
+            values |= {"model state": " (configuration or weights)", "inputs": " (texts, targets, gold labels)"}
+            raise InputError(
+                f"{self.path} holds {self.kind}s of another call, with other "
+                f"{', '.join(name + values[name] for name in different)}. Choose another file, or delete it to begin "
+                "again."
+            )
+
+    def _first_line(self) -> bytes:
+        return json.dumps(self._header).encode() + b"\n"
+
+
+class Store(LineStore[Explanation]):
+    """A file of explanations for one call of `explain`.
+
+    Args:
+        texts: all texts of the call; None if they are read one by one, which [`Store.skip_finished`] then compares.
+        run: model, method and settings, and with texts targets and gold labels.
+
+    Raises:
+        InputError: if the path is a folder.
+    """
+
+    def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText] | None, run: dict):
+        of_call = {name: run[name] for name in ("model", "method", "settings")}
+        more = () if texts is None else (run["targets"], run["gold"])
+        super().__init__(path, _KIND, model, texts, of_call, Explanation.to_dict, Explanation.from_dict, more)
 
     def skip_finished(self, rows: Iterator[tuple[str | Sequence[str], int | None]]) -> None:
         """Take the texts and gold labels whose explanations are in the file from the front of `rows`, and count them.
@@ -104,12 +164,12 @@ class Store:
         with open(self.path, "r+b") as file:
             for line in file:
                 if not self._first_line().startswith(line) and not end:
-                    self._check(_header(self.path, line))
+                    self._check(_header(self.path, self.kind, line))
                 if not line.endswith(b"\n"):
                     break
                 if end:
                     number = self.finished + 1
-                    self._compare(_explanation(self.path, number, line), next(rows, None), number)
+                    self._compare(self._result(number, line), next(rows, None), number)
                     self.finished = number
                 end += len(line)
             file.truncate(end)
@@ -139,49 +199,27 @@ class Store:
         if self.finished:
             with open(self.path, "rb") as file:
                 for number, line in enumerate(islice(file, 1, self.finished + 1), 1):
-                    yield _explanation(self.path, number, line)
-
-    def append(self, explanations: Sequence[Explanation]) -> None:
-        """Write explanations to the end of the file, and to the disk."""
-        lines = [json.dumps(explanation.to_dict(), allow_nan=False).encode() + b"\n" for explanation in explanations]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as file:
-            if not file.tell():
-                file.write(self._first_line())
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        self.finished += len(explanations)
-
-    def _check(self, header: dict) -> None:
-        different = [name for name, value in self._header.items() if header.get(name) != value]
-        if different:
-            values = {name: f" ({_shown(name, header)} there, {_shown(name, self._header)} here)" for name in different}
-            values |= {"model state": " (configuration or weights)", "inputs": " (texts, targets, gold labels)"}
-            raise InputError(
-                f"{self.path} holds explanations of another call, with other "
-                f"{', '.join(name + values[name] for name in different)}. Choose another file, or delete it to begin "
-                "again."
-            )
-
-    def _first_line(self) -> bytes:
-        return json.dumps(self._header).encode() + b"\n"
+                    yield self._result(number, line)
 
 
-def _read(path: Path) -> tuple[dict, list[bytes]]:
+def _format(kind: str) -> str:
+    return f"hf_vat {kind}s 1"
+
+
+def _read(path: Path, kind: str) -> tuple[dict, list[bytes]]:
     """Header and complete lines; a last line without its end was torn by an interruption."""
     header, *lines = path.read_bytes().rpartition(b"\n")[0].split(b"\n")
-    return _header(path, header), lines
+    return _header(path, kind, header), lines
 
 
-def _header(path: Path, line: bytes) -> dict:
+def _header(path: Path, kind: str, line: bytes) -> dict:
     try:
         header = json.loads(line)
-        known = isinstance(header, dict) and header.get("format") == _FORMAT
+        known = isinstance(header, dict) and header.get("format") == _format(kind)
     except ValueError:
         known = False
     if not known:
-        raise InputError(f"{path} is no file of explanations; choose another file name. It is left as it was.")
+        raise InputError(f"{path} is no file of {kind}s; choose another file name. It is left as it was.")
     return header
 
 
@@ -189,12 +227,12 @@ def _shown(name: str, header: dict) -> str:
     return "streamed" if name == "texts" and header.get(name) is None else repr(header.get(name))
 
 
-def _explanation(path: Path, number: int, line: bytes) -> Explanation:
+def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number: int, line: bytes) -> Result:
     try:
-        return Explanation.from_dict(json.loads(line))
+        return from_fields(json.loads(line))
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{path}: line {number + 1} is no explanation ({error}). The file is damaged: choose another, or delete it to begin "
+            f"{path}: line {number + 1} is no {kind} ({error}). The file is damaged: choose another, or delete it to begin "
             "again. It is left as it was."
         ) from error
 
