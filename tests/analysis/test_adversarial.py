@@ -66,7 +66,7 @@ def test_numbers_are_those_of_the_attention_that_is_returned(make_model, tokeniz
 
 
 def test_results_depend_neither_on_order_nor_on_neighbours(make_lstm, word_tokenizer):
-    settings = {"n_steps": 300, "learning_rate": 0.02}
+    settings = {"n_steps": 150, "learning_rate": 0.04}
     expected = adversarial_attention(make_lstm(), word_tokenizer, TEXTS, batch_size=1, **settings)
     found = adversarial_attention(make_lstm(), word_tokenizer, TEXTS[::-1], batch_size=4, **settings)[::-1]
     for one, other in zip(expected, found, strict=True):

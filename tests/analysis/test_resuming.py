@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_vat.analysis import adversarial as adversarial_module
-from hf_vat.analysis import adversarial_attention, permute_attention, states
+from hf_vat.analysis import adversarial_attention, controls, permute_attention, states, uniform_attention
 from hf_vat.analysis import permutation as permutation_module
 from hf_vat.errors import InputError
 from hf_vat.inference import forward_batches
@@ -16,13 +16,14 @@ TEXTS = ["good film", "the plot and the film", "bad", "", "a very bad film", "aw
 CALLS = {
     "permutation": (permute_attention, {"n_permutations": 5}),
     "adversarial": (adversarial_attention, {"n_steps": 3}),
+    "uniform": (uniform_attention, {}),
 }
 same = pytest.mark.parametrize("name", sorted(CALLS))
 
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    for module in (permutation_module, adversarial_module):
+    for module in (permutation_module, adversarial_module, controls):
         monkeypatch.setattr(module, "_TOGETHER", 2)
 
 
@@ -79,7 +80,8 @@ def test_a_file_of_another_call_is_refused(make_lstm, word_tokenizer, tmp_path, 
     call, settings = CALLS[name]
     path = tmp_path / "results.jsonl"
     call(make_lstm(), word_tokenizer, TEXTS, save_to=path, **settings)
-    for given, message in (({"seed": 1}, "other settings"), ({"max_length": 2}, "other inputs")):
+    changes = [({"max_length": 2}, "other inputs"), *([({"seed": 1}, "other settings")] if settings else [])]
+    for given, message in changes:
         with pytest.raises(InputError, match=rf"s of another call, with {message}"):
             call(make_lstm(), word_tokenizer, TEXTS, save_to=path, **(settings | given))
     with pytest.raises(InputError, match="other model state"):
