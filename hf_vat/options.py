@@ -185,7 +185,12 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
     "words": {
         **_READ,
         "seed": [_one_of("method", *_DRAWING)],
-        **{name: [_other_than("method", "mask")] for name in ("settings", "aggregate", "batch_size")},
+        **{
+            name: [_other_than("method", "mask"), _other_than("method", "polarity")]
+            for name in ("settings", "aggregate")
+        },
+        "batch_size": [_other_than("method", "mask")],
+        "context": [_one_of("method", "polarity")],
     },
     "evaluate": {
         **_READ,

@@ -120,7 +120,9 @@ CASES = {
         **rows("", "--split validation", validation_file="b.csv"),
         **rows("", "--method shapley", seed=1),
         **rows("", "--method attention", batch_size=32),
-        **rows("", "--method lime", settings="n_samples=5", aggregate="abs_sum"),
+        "settings": ("--settings n_samples=5", "--settings n_samples=5 --method lime"),
+        "aggregate": ("--aggregate sum --method polarity", "--aggregate sum --method lime"),
+        **rows("--method attention", "--method polarity", context="alone"),
     },
     "evaluate": READ | rows("", "--methods attention lime", seed=1),
     "reproduce": {

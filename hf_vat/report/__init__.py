@@ -6,6 +6,7 @@ from .frequency_plot import frequency_scatter
 from .html import heatmap, page, write_report
 from .predictions import write_predictions
 from .scatter_plot import text_scatter
+from .score_plot import score_boxes, score_histograms
 from .tables import Table, table
 from .terminal import side_by_side
 from .top_k_plot import top_k_curves
@@ -17,6 +18,8 @@ __all__ = [
     "frequency_scatter",
     "heatmap",
     "page",
+    "score_boxes",
+    "score_histograms",
     "side_by_side",
     "table",
     "text_scatter",

@@ -79,12 +79,12 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
     return element.replace(INK, "currentColor")
 
 
-def panels(titles: Sequence[str]):
-    """A figure with one panel for each title, at most three beside each other, all of one size, with room for the titles."""
+def panels(titles: Sequence[str], columns: int = 3):
+    """A figure with one panel for each title, at most `columns` beside each other, all of one size, with room for the titles."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    columns = min(len(titles), 3)
+    columns = min(len(titles), columns)
     rows = ceil(len(titles) / columns)
     longest = max(text_width(line, _TITLE_SIZE) for title in titles for line in title.splitlines())
     width, height = _PANEL_SIZE

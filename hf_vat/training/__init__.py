@@ -8,9 +8,11 @@ from .progress import show_epochs
 from .recipes import Recipe, describe_recipe, recipe_defaults
 from .run import train_classifier
 from .schedule import BetaSchedule, PhaseSchedule
+from .scores_callback import AttentionScoresCallback
 from .trainer import VATTrainer
 
 __all__ = [
+    "AttentionScoresCallback",
     "BetaSchedule",
     "ModelArguments",
     "PhaseSchedule",

@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from transformers.utils import logging as transformers_logging
 
 from hf_vat import BertWithVMask, commands
+from hf_vat.analysis import attention_scores
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
 
 COMMANDS = ("-m", "hf_vat.commands")
@@ -333,10 +334,39 @@ def test_words_adds_up_the_scores_of_explanations(trained, workspace, command, t
     refused(command(*options, "--seed", "x"), "--seed")
 
 
+def test_words_shows_attention_and_polarity_scores(trained, workspace, command, tmp_path):
+    file, folder = tmp_path / "train.csv", tmp_path / "words"
+    file.write_text("text,label\n" + "The good film,positive\nthe bad film,negative\n" * 6 + "a plot,positive\n")
+    options = ("words", "--model", trained, "--method", "polarity", "--train_file", file, "--split", "train")
+    code, out, _ = command(*options, "--context", "alone", "--top", 2, "--output_dir", folder)
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0 and lines[0] == ["word", "count", "type", "attention", "score", "polarity", "score", "gamma", "attention", "weight"]
+    model, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(trained),
+        AutoTokenizer.from_pretrained(trained),
+    )
+    texts = ["The good film", "the bad film"] * 6 + ["a plot"]
+    expected = attention_scores(model, tokenizer, texts, [1, 0] * 6 + [1], context="alone", batch_size=32)
+    assert [line[:4] for line in lines[2:4]] == [
+        [row.word, str(row.count), row.type or "-", f"{row.attention_score:.3f}"] for row in expected.top(2)
+    ]
+    assert {"positive", "negative", "neutral"} <= {line[0] for line in lines if line}
+    assert "AUC of attention scores, polar against neutral words " in out and "AUC of polarity scores between" in out
+    assert {path.name for path in folder.iterdir()} == {"words.csv", "scores.png", "attention.png"}
+    assert (
+        (folder / "words.csv").read_text().startswith("word,count,type,attention_score,polarity_score,gamma,attention,")
+    )
+    file.write_text("text,label\na film,positive\n")
+    code, out, _ = command(*options)
+    assert code == 0 and "None of the 2 words is polar or neutral" in out
+
+
 def test_words_says_what_cannot_be(trained, masked, workspace, command):
     rows = ("--test_file", workspace / "test.csv")
     refused(command("words", "--model", trained, *rows), "no token_mask")
     refused(command("words", "--model", masked, *rows, "--aggregate", "sum"), "--aggregate")
+    refused(command("words", "--model", masked, *rows, "--context", "alone"), "--context", "--method polarity")
+    refused(command("words", "--model", masked, *rows, "--method", "polarity"), "no attention")
     refused(command("words", "--model", masked, *rows, "--min_count", 0), "--min_count is 0")
     refused(command("words", "--model", masked, *rows, "--min_count", 99), "at least 99 times")
     refused(command("words", "--model", masked, *rows, "--split", "train"), "no train split, only test")
