@@ -340,7 +340,18 @@ def test_words_shows_attention_and_polarity_scores(trained, workspace, command, 
     options = ("words", "--model", trained, "--method", "polarity", "--train_file", file, "--split", "train")
     code, out, _ = command(*options, "--context", "alone", "--top", 2, "--output_dir", folder)
     lines = [line.split() for line in out.splitlines()]
-    assert code == 0 and lines[0] == ["word", "count", "type", "attention", "score", "polarity", "score", "gamma", "attention", "weight"]
+    assert code == 0 and lines[0] == [
+        "word",
+        "count",
+        "type",
+        "attention",
+        "score",
+        "polarity",
+        "score",
+        "gamma",
+        "attention",
+        "weight",
+    ]
     model, tokenizer = (
         AutoModelForSequenceClassification.from_pretrained(trained),
         AutoTokenizer.from_pretrained(trained),
