@@ -202,6 +202,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             )
         ],
     },
+    "probe": {option: needs for option, needs in _READ.items() if option not in ("train_file", "split_seed")},
     "reproduce": {
         "bf16": [
             Need(

@@ -19,6 +19,7 @@ REQUIRED = {
     "explain": "--model m --test_file a.csv",
     "words": "--model m --test_file a.csv",
     "evaluate": "--model m --methods attention --test_file a.csv",
+    "probe": "--model m --output_dir out --test_file a.csv",
     "reproduce": "",
 }
 # Options that have an effect whatever the others are, or of which the data loader or the trainer says so itself.
@@ -54,6 +55,8 @@ ALWAYS = {
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
     | {"seeds", "batch_size", "output_dir"},
+    "probe": DATA
+    | {"model", "output_dir", "other", "train_texts", "max_length", "batch_size", "seed", "train_file", "split_seed"},
     "reproduce": {"table", "output_dir", "results"},
 }
 WORDS = "--word_encoder lstm"
@@ -125,6 +128,7 @@ CASES = {
         **rows("--method attention", "--method polarity", context="alone"),
     },
     "evaluate": READ | rows("", "--methods attention lime", seed=1),
+    "probe": {name: lines for name, lines in READ.items() if name not in ("train_file", "split_seed")},
     "reproduce": {
         **rows("", "--encoders lstm,minilm", bf16=""),
         **rows("--results vmask.json", "", datasets="trec", encoders="cnn", seeds=2, add="trec/cnn/2", recipe="code"),
@@ -191,7 +195,7 @@ def floats(arguments: type) -> list[str]:
 @pytest.mark.parametrize("command", NEEDS)
 def test_f38_no_option_takes_infinity_or_nan(command, number, capsys):
     names = [name for arguments in ARGUMENTS[command] for name in floats(arguments)]
-    assert command in ("explain", "words", "reproduce") or len(names) > 2
+    assert command in ("explain", "words", "probe", "reproduce") or len(names) > 2
     for name in names:
         with pytest.raises(SystemExit) as ended:
             parse_arguments(ARGUMENTS[command], "", [*REQUIRED[command].split(), f"--{name}", number])

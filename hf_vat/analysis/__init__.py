@@ -21,16 +21,23 @@ from .attention_scores import (
 from .controls import Uniform, uniform_attention
 from .gradient_flow import GradientFlow, gradient_flow
 from .permutation import Permutation, PermutationBin, permutation_table, permute_attention
+from .pointing import Pointing, pointing_game
+from .probe import CRITERIA, Criterion, Finding, Probe, probe
 
 __all__ = [
+    "CRITERIA",
     "Adversarial",
     "AdversaryCurve",
     "AdversaryDistance",
     "AttentionScores",
+    "Criterion",
     "CurvePoint",
+    "Finding",
     "GradientFlow",
     "Permutation",
     "PermutationBin",
+    "Pointing",
+    "Probe",
     "ScoredWord",
     "TypeMeans",
     "TypeSeparation",
@@ -42,6 +49,8 @@ __all__ = [
     "measure_adversary",
     "permutation_table",
     "permute_attention",
+    "pointing_game",
+    "probe",
     "token_type",
     "train_adversary",
     "type_separation",

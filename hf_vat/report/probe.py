@@ -1,0 +1,102 @@
+"""What is shown and written of a [`Probe`](hf_vat.analysis.Probe)."""
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hf_vat.faithfulness import LOWER_IS_BETTER
+from hf_vat.writing import written_beside
+
+from .html import page
+from .tables import Table
+
+_SHOWN = 20  # texts in the page
+_ANSWERS = {True: "✓ yes", False: "✗ no", None: "not measured"}
+
+
+def write_probe(probe: Any, folder: str | PathLike) -> Path:
+    """Write page and JSON into a folder, and return the path of the page; see [`Probe.write`](hf_vat.analysis.Probe.write)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    report = probe.to_dict()
+    with written_beside(folder / "probe.json") as path:
+        path.write_text(json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
+    shown = page(
+        "Can this attention be read as an explanation?",
+        {method: made[:_SHOWN] for method, made in probe.explanations.items()},
+        lead=report["told"],
+        settings={
+            "model": report["model"],
+            **({"other training": report["other"]} if report["other"] else {}),
+            "texts": report["n_texts"],
+            "texts of the trained adversary": report["n_train_texts"],
+            "accuracy": f"{100 * report['accuracy']:.1f} %",
+            "seed": report["seed"],
+        },
+        tables=probe_tables(report),
+    )
+    with written_beside(folder / "probe.html") as path:
+        path.write_text(shown, encoding="utf-8")
+    return folder / "probe.html"
+
+
+def probe_tables(report: dict) -> list[Table]:
+    """The criteria and the numbers behind them, from [`Probe.to_dict`](hf_vat.analysis.Probe.to_dict)."""
+    tables = [criteria_table(report)]
+    names = list(next(iter(report["scores"].values())))
+    tables.append(
+        Table(
+            "Faithfulness",
+            ["words ranked by", *(f"{name} ↓" if name in LOWER_IS_BETTER else name for name in names)],
+            [[method, *(f"{100 * values[name]:.1f}" for name in names)] for method, values in report["scores"].items()],
+            "Percent, means over texts, the model asked about its own predictions. ↓ lower is better, all others higher.",
+        )
+    )
+    if report["permutation"]:
+        tables.append(
+            Table(
+                "Shuffled weights",
+                ["largest weight", "predicted class", "texts", "median change"],
+                [
+                    [
+                        f"{row['low']:g} to {row['high']:g}",
+                        str(row["prediction"]),
+                        str(row["n_texts"]),
+                        f"{row['median_tvd']:.3f}",
+                    ]
+                    for row in report["permutation"]
+                ],
+                "Total variation distance of the class probabilities, median over 100 orders of the weights. An attention that "
+                "explains changes much where one word has most of it.",
+            )
+        )
+    if report["adversary"]:
+        tables.append(
+            Table(
+                "Trained adversary",
+                ["weight of the divergence", "divergence of its attention (nats)", "change of the prediction"],
+                [[f"{row['weight']:g}", f"{row['jsd']:.3f}", f"{row['tvd']:.3f}"] for row in report["adversary"]],
+                "Means over texts of the Jensen-Shannon divergence and of the total variation distance. The states of the "
+                "tokens are the model's own; attention and head are trained anew.",
+            )
+        )
+    return tables
+
+
+def criteria_table(report: dict) -> Table:
+    """Each criterion with its value, threshold and answer."""
+    rows = []
+    for criterion in report["criteria"].values():
+        bound = "≥" if criterion["at_least"] else "≤"
+        value = "—" if criterion["value"] is None else f"{criterion['value']:.3f}"
+        told = criterion["measured"] + (f". {criterion['note']}" if criterion["note"] else "")
+        question = criterion["question"] + (" (needed)" if criterion["needed"] else "")
+        rows.append([question, value, f"{bound} {criterion['threshold']:g}", _ANSWERS[criterion["holds"]], told])
+    return Table(
+        "What was asked",
+        ["question", "value", "wanted", "answer", "what is measured"],
+        rows,
+        "The thresholds are a matter of judgement; the verdict is “yes” if all that was measured holds, “with care” if all that is "
+        "needed does, else “no”.",
+    )
