@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,3 +152,18 @@ def test_the_command(data, tmp_path, monkeypatch, capsys):
     assert report["n_texts"] == report["n_train_texts"] == len(texts)
     assert report["told"] in out
     assert len(report["adversary"]) > 2
+
+
+def test_the_how_to_page_has_every_criterion():
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "probe.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
+    ]
+    assert rows[1:] == [
+        [
+            criterion.question + (" *needed*" if criterion.needed else ""),
+            criterion.measured,
+            f"{'≥' if criterion.at_least else '≤'} {criterion.threshold:g}",
+        ]
+        for criterion in CRITERIA.values()
+    ]
