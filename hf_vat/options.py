@@ -83,7 +83,7 @@ def _holds_text(settings: Mapping) -> bool:
 
 def _encoders_of(settings: Mapping) -> list[str]:
     added = [one.split("/")[1] for one in (settings["add"] or "").split(",") if one.count("/") > 1]
-    return [*settings["encoders"].split(","), *added]
+    return [*(settings["encoders"] or "lstm").split(","), *added]
 
 
 def _draws_rows(settings: Mapping) -> bool:
@@ -92,7 +92,7 @@ def _draws_rows(settings: Mapping) -> bool:
     return bool(settings["paper_dataset"] or sampled or held_out)
 
 
-_WORD_ENCODERS = ("lstm", "cnn")
+_WORD_ENCODERS = ("lstm", "cnn", "dp", "dp-l", "dp-a", "ad")
 _VAT, _WORDS = _one_of("bottleneck", "gaussian"), _given("word_encoder")
 _DRAWING = [name for name, method in METHODS.items() if method.draws]
 _EVALUATION = Need(
@@ -155,6 +155,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         "mask_beta": [*map(_any_of, MODEL_OPTIONS["mask_beta"].needs), _without("mask_beta_start")],
         "freeze_embeddings": [_one_of("mask_type", "vmask", "l2x", "iba", "none")],
         "warmup_steps": [_other_than("lr_scheduler_type", "constant")],
+        "weight_decay_on": [_given("weight_decay")],
         "logging_steps": [_one_of("logging_strategy", "steps")],
         "eval_steps": [_one_of("eval_strategy", "steps")],
         "save_steps": [_one_of("save_strategy", "steps")],

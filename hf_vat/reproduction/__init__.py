@@ -1,10 +1,11 @@
 """The papers' experiments again: trained cells, tables beside the papers' numbers, claims with their tests."""
 
+from .attention_scores import AttentionScoresPaper
 from .cells import DATASETS, Cell, CellSettings, run_cells
 from .paper import Paper, Results
 from .vat import VATPaper
 from .vmask import VMaskPaper
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (VATPaper(), VMaskPaper())}
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (VATPaper(), VMaskPaper(), AttentionScoresPaper())}
 
 __all__ = ["DATASETS", "PAPERS", "Cell", "CellSettings", "Paper", "Results", "run_cells"]

@@ -24,6 +24,7 @@ from datasets import DatasetDict
 from filelock import FileLock, Timeout
 from transformers import TrainerCallback
 
+from hf_vat.cli import load_classifier
 from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.inference import progress_bar
@@ -62,7 +63,10 @@ class CellSettings:
         Raises:
             InputError: if it cannot be loaded.
         """
-        data = load_paper_dataset(dataset, self.data_dir)
+        return self.cut(load_paper_dataset(dataset, self.data_dir))
+
+    def cut(self, data: DatasetDict) -> DatasetDict:
+        """Splits with at most the numbers of rows."""
         for split in data:
             most = self.max_train_samples if split == "train" else self.max_eval_samples
             if most is not None and most < len(data[split]):
@@ -107,6 +111,14 @@ class Cell(ABC):
     @abstractmethod
     def needs(self) -> "Cell | None":
         """The cell that has to be finished before this one, if there is one."""
+
+    def load(self, settings: CellSettings) -> DatasetDict:
+        """The splits of its data set.
+
+        Raises:
+            InputError: if it cannot be loaded.
+        """
+        return settings.load(self.dataset)
 
     @property
     def trained_as(self) -> str:
@@ -187,6 +199,29 @@ class Cell(ABC):
                 path.unlink()
         return folder
 
+    def best(self, settings: CellSettings, data: DatasetDict, **training):
+        """Train the system, unless that is done already; model and tokenizer of the epoch that is best on validation data.
+
+        Args:
+            training: further settings of [`VATTrainingArguments`].
+
+        Raises:
+            InputError: if the folder holds another run, or the encoder cannot be loaded.
+        """
+        folder = self.train(
+            settings,
+            data,
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            save_total_limit=1,
+            load_best_model_at_end=True,
+            metric_for_best_model="accuracy",
+            **training,
+        )
+        for checkpoint in folder.glob("checkpoint-*"):  # the best is what the folder itself holds
+            shutil.rmtree(checkpoint)
+        return load_classifier(str(folder))
+
     def folder(self, settings: CellSettings) -> Path:
         return Path(settings.work_dir) / self.name
 
@@ -252,7 +287,7 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
             f"{folder} is being written by another process; wait until it has ended, or choose another --work_dir."
         ) from error
     with lock:
-        data = settings.load(cell.dataset)
+        data = cell.load(settings)
         result = {
             "cell": asdict(cell),
             "settings": cell.decisive(settings),

@@ -190,10 +190,11 @@ class Paper(ABC):
     """A paper that can be reproduced.
 
     Attributes:
-        name: of the command's argument, and of the files.
+        name: of the command's argument, and with _ for - of the files.
         titles: of the page, by recipe. A recipe is a way to train all systems; its encoders are named by
             [`under_recipe`](hf_vat.reproduction.encoders.under_recipe).
         tables: numbers of the paper's tables; `by_default` those that need no further files.
+        default_datasets, default_encoders: what is run if nothing else is asked for.
         systems: kinds of cells that one can choose among; `required` those that claims are about.
         cell, results: what is run, and what tables and claims come from.
         shown: whose explanations the page shows: by name, row and file of explanations.
@@ -204,6 +205,8 @@ class Paper(ABC):
     titles: ClassVar[Mapping[str, str]]
     tables: ClassVar[tuple[int, ...]]
     by_default: ClassVar[tuple[int, ...]]
+    default_datasets: ClassVar[tuple[str, ...]] = ("trec",)
+    default_encoders: ClassVar[tuple[str, ...]] = ("lstm",)
     systems: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, str]]
     cell: ClassVar[type[Cell]]
@@ -235,6 +238,11 @@ class Paper(ABC):
             raise InputError(
                 f"--systems is {','.join(systems)}; {' and '.join(self.required)}, which are compared, must be among them."
             )
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without suffix."""
+        return self.name.replace("-", "_")
 
     @property
     def encoders(self) -> list[str]:
@@ -292,7 +300,7 @@ class Paper(ABC):
                 summary["tables"] = list(numbers)
             page = self._page(results, None, summary)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise InputError(f"{file} is no {self.name}.json that hf-vat reproduce {self.name} has written.") from error
+            raise InputError(f"{file} is no {self.file}.json that hf-vat reproduce {self.name} has written.") from error
         return write_tables(folder, page)
 
     def recipe(self, results: Results) -> str:
@@ -302,7 +310,7 @@ class Paper(ABC):
 
     def _page(self, results: Results, settings: CellSettings | None, summary: dict) -> Page:
         recipe = self.recipe(results)
-        name = under_recipe(self.name, recipe)
+        name = under_recipe(self.file, recipe)
         figures = [
             one._replace(name=f"{name}-{dataset}-{encoder}-{one.name}", heading=f"{one.heading}, {encoder}, {dataset}")
             for dataset, encoder in results.settings()

@@ -55,6 +55,12 @@ class VATTrainingArguments(TrainingArguments):
             `"balanced"` is N / (C · N_c), with N_c of the N training texts in class c out of C. Terms of bottleneck and
             mask have no class weights.
 
+        weight_decay_on (`str`, *optional*, defaults to `"all"`):
+            What `weight_decay` is on: `"all"` weights, biases and layer norms aside; or `"layers"`, those between the word
+            embeddings and the scores: the encoder's without its embeddings, and the matrix of additive attention (Sun & Lu,
+            ACL 2020). An optimizer that scales gradients by their size, such as Adagrad, would else pull the embeddings of
+            rare words to 0.
+
     With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
     estimates are the first process's.
@@ -102,6 +108,11 @@ class VATTrainingArguments(TrainingArguments):
     early_stopping_threshold: float = argument(0.0, "By how much an evaluation must be better to be so.")
     class_weights: None | str | list[float] = argument(  # noqa: RUF036 - in this order HfArgumentParser reads words
         None, "Weight of each class in the loss: 'balanced' by frequency, or one number per class.", nargs="+"
+    )
+    weight_decay_on: str = argument(
+        "all",
+        "What weight_decay is on: all weights, or the layers between word embeddings and scores.",
+        choices=["all", "layers"],
     )
     warmup_steps: float = argument(
         0.1, "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."

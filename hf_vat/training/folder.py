@@ -20,6 +20,7 @@ RUN_NAME = "run.json"
 _DECISIVE = (
     *("start", "start_epochs", "compress_epochs", "learn_epochs", "predict_from", "num_train_epochs", "max_steps"),
     *("learning_rate", "compressor_learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "optim"),
+    *("weight_decay_on", "optim_args"),
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "label_smoothing_factor"),
     "class_weights",
     *("mask_beta_start", "mask_beta_end", "mask_beta_step_epochs"),

@@ -69,6 +69,12 @@ class Recipe:
 LSTM = {"bidirectional": True, "encoder_size": 200, "word_dropout": 0.3}
 WORDS = {"learning_rate": 1e-3, "per_device_train_batch_size": 64, "lr_scheduler_type": "constant"}
 WORDS_RECIPE = Recipe("joint", 6, 2, 2, 3, "separate", 0.01, "sum")
+# What the published code of Sun & Lu (ACL 2020) does; its strength of ℓ2 is a guess, as the paper tells none.
+ADAGRAD = {
+    **{"optim": "adagrad", "optim_args": "lr_decay=0.001", "lr_scheduler_type": "constant", "max_grad_norm": 0.0},
+    **{"learning_rate": 0.02, "compressor_learning_rate": 0.02, "per_device_train_batch_size": 100},
+    "num_train_epochs": 40,
+}
 PRETRAINED = {
     **{"learning_rate": 5e-5, "per_device_train_batch_size": 32},
     **{"lr_scheduler_type": "linear", "warmup_steps": 0.1},  # in each phase
@@ -78,10 +84,11 @@ PRETRAINED_RECIPE = Recipe("finetune", 0, 1, 2, 4, "separate", 0.1, "mean")
 
 _TOLD = (
     *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_reduction", "mask_site"),
-    *("mask_beta", "mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "weight_decay"),
+    *("mask_beta", "mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "weight_decay", "weight_decay_on"),
+    *("attention_type", "attention_scale", "vw_penalty", "vw_weight"),
     *("pooling", "bottleneck", "heads", "beta", "kl_reduction"),
     *("start", "start_epochs", "compress_epochs", "learn_epochs"),
-    *("num_train_epochs", "learning_rate", "compressor_learning_rate"),
+    *("num_train_epochs", "learning_rate", "compressor_learning_rate", "optim_args"),
     *("lr_scheduler_type", "warmup_steps", "per_device_train_batch_size", "train_sampling_strategy"),
 )
 

@@ -312,6 +312,18 @@ class VATTrainer(PushingTrainer):
             ]
         return optimizer
 
+    def get_decay_parameter_names(self, model) -> list[str]:
+        """Names of the weights that `weight_decay` is on, as `weight_decay_on` says."""
+        names = super().get_decay_parameter_names(model)
+        if self.args.weight_decay_on == "all":
+            return names
+        classifier = find_classifier(model)
+        layers = [classifier.base_model, getattr(classifier.attention, "projection", None)]
+        wanted = {id(parameter) for layer in layers if layer is not None for parameter in layer.parameters()}
+        wanted -= {id(parameter) for parameter in classifier.get_input_embeddings().parameters()}
+        parameters = dict(model.named_parameters())
+        return [name for name in names if id(parameters[name]) in wanted]
+
     def set_initial_training_values(self, args, dataloader):
         values = super().set_initial_training_values(args, dataloader)
         self._steps_per_epoch = values[1]

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 from datasets import DatasetDict
 
-from hf_vat.cli import load_classifier
 from hf_vat.explanations import GlobalImportance, WordImportance, explain, mask_importance, word_importance
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.statistics import FrequencyCorrelation, frequency_correlation
@@ -76,25 +74,6 @@ class VMaskCell(Cell):
         if self.settled.paper_lengths:
             given["max_length"] = VMASK_LENGTHS.get(self.dataset, model.max_length)
         return replace(model, **given), training
-
-    def best(self, settings: CellSettings, data: DatasetDict):
-        """Train the system, unless that is done already; model and tokenizer of the epoch that is best on validation data.
-
-        Raises:
-            InputError: if the folder holds another run, or the encoder cannot be loaded.
-        """
-        folder = self.train(
-            settings,
-            data,
-            eval_strategy="epoch",
-            save_strategy="epoch",
-            save_total_limit=1,
-            load_best_model_at_end=True,
-            metric_for_best_model="accuracy",
-        )
-        for checkpoint in folder.glob("checkpoint-*"):  # the best is what the folder itself holds
-            shutil.rmtree(checkpoint)
-        return load_classifier(str(folder))
 
     def measure(self, settings: CellSettings, data: DatasetDict) -> dict:
         if self.kind == "cost":
