@@ -59,7 +59,7 @@ def reproduced(run_command, tmp_path):
     def run(settings, name, options, figures):
         folder = tmp_path / "results"
         folders = ["--data_dir", settings.data_dir, "--work_dir", settings.work_dir, "--output_dir", folder]
-        run_command(name.partition("-")[0], *options.split(), *folders)
+        run_command(name.partition("-")[0].replace("_", "-"), *options.split(), *folders)
         assert {file.name for file in folder.iterdir()} == {
             *(f"{name}{suffix}" for suffix in (".md", ".json", ".html")),
             *(f"{name}-{figure}{suffix}" for figure in figures for suffix in (".svg", ".png")),

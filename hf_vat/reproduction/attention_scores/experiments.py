@@ -35,7 +35,8 @@ class AttentionScoresCell(Cell):
     """One training run of a model with one λ.
 
     Its result holds "validation", its accuracy, and "correct", for each test text whether it is classified correctly; "epochs"
-    trained and "seconds_per_epoch"; "length" and "vocabulary", mean words of a training text and entries of the tokenizer; "product", VᵀW, and "norms",
+    trained and "seconds_per_epoch"; "length" and "vocabulary", mean words of a training text and entries of the tokenizer; "product", VᵀW, or of more than
+    two classes the sum of its magnitudes; "norms",
     ‖V‖² and ‖W‖²; and of the words of the training texts, by type: "attention_auc", "polarity_auc" and "sign_agreement", see
     [`TypeSeparation`], "types", its means with the mean attention weight in test texts, and, if classes are called positive
     and negative, "auc", the probability that a word of a type has a higher attention score than one of another.
@@ -90,6 +91,7 @@ class AttentionScoresCell(Cell):
         with written_beside(self._types(settings)) as partial:
             partial.write_text(json.dumps(by_field), encoding="utf-8")
         trained = json.loads((self.folder(settings) / "model" / "all_results.json").read_text(encoding="utf-8"))
+        products = model.attention_polarity_product().tolist()
         return {
             "validation": float(predicted_right(model, tokenizer, data["validation"]).mean()),
             "correct": predicted_right(model, tokenizer, data["test"]).astype(int).tolist(),
@@ -97,11 +99,11 @@ class AttentionScoresCell(Cell):
             "seconds_per_epoch": trained["train_runtime"] / trained["epoch"],
             "length": _mean([len(words) for words in tokenizer(texts)["input_ids"]]),
             "vocabulary": len(tokenizer),
-            "product": model.attention_polarity_product().tolist(),
-            "norms": [
-                model.attention.direction().square().sum().item(),
-                model.learner_head.directions().square().sum().item(),
-            ],
+            "product": products[0] if len(products) == 1 else sum(map(abs, products)),
+            "norms": {
+                "V": model.attention.direction().square().sum().item(),
+                "W": model.learner_head.directions().square().sum().item(),
+            },
             **_separation(table, by_field),
         }
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from hf_vat.report import score_boxes, score_histograms
 from hf_vat.reproduction.cells import Cell, CellSettings
 from hf_vat.reproduction.pages import Figure
 from hf_vat.reproduction.paper import Paper
@@ -11,7 +12,7 @@ from hf_vat.training import recipes
 from .data import IMDB_SIZES, SYNTHETIC
 from .experiments import AttentionScoresCell
 from .systems import PATIENCE, PENALIZED, SYSTEMS
-from .tables import TABLES, AttentionScoresResults
+from .tables import SHOWN, TABLES, AttentionScoresResults
 
 PENALIZED_ON = ("sst2", "dp")  # where the paper tells of its term on VᵀW
 
@@ -68,4 +69,27 @@ class AttentionScoresPaper(Paper):
     def figures(
         self, results: AttentionScoresResults, settings: CellSettings | None, dataset: str, encoder: str
     ) -> list[Figure]:
-        return []
+        """Those of DP, and of AD on SST; of the first seed."""
+        if (encoder != "dp" and (dataset, encoder) != ("sst2", "ad")) or "_to_" in dataset:
+            return []
+        cells = {row: results.cells(dataset, encoder, row)[0] for row in results.rows_of(dataset, encoder, SHOWN)}
+
+        def scores(path) -> str:
+            """Polarity above, attention below, a column for each λ."""
+            types = {row: cell.types(settings) for row, cell in cells.items()}
+            shown = {
+                f"{told}, {row}": types[row][field]
+                for field, told in (("polarity_score", "polarity score"), ("attention_score", "attention score"))
+                for row in types
+            }
+            return score_histograms(shown, len(types), path)
+
+        def weights(path) -> str:
+            return score_boxes(
+                {row: cell.types(settings)["attention"] for row, cell in cells.items()}, len(cells), path
+            )
+
+        found = [Figure("scores", "Figures 2 to 4. Polarity and attention scores of words by type", scores)]
+        if dataset not in SYNTHETIC:
+            found.append(Figure("weights", "Figure 5. Mean attention weight of words by type", weights))
+        return found

@@ -19,7 +19,7 @@ _NOTHING = "–"
 _SMALLEST, _USUAL, _LARGER, _LARGEST = (SYSTEMS[name].row for name in ("0.001", "10", "100", "10000"))
 _FROM_10 = [SYSTEMS[name].row for name in LAMBDAS[2:]]
 _UNPENALIZED = [SYSTEMS[name].row for name in LAMBDAS]
-_SHOWN = (_USUAL, _LARGER)  # of the paper's figures
+SHOWN = (_USUAL, _LARGER)  # of the paper's figures
 # What is claimed of words, in points of a probability: score -> its place in a result.
 _AUCS = {
     "attention of polar over neutral words": ("attention_auc",),
@@ -116,7 +116,7 @@ class AttentionScoresResults(Results):
         return self._each(
             "Figures 2 to 4 in numbers: attention and polarity scores of words by type",
             ["", *short, "polarity's sign right"],
-            lambda dataset, encoder: [_USUAL] if dataset in SYNTHETIC else list(_SHOWN),
+            lambda dataset, encoder: [_USUAL] if dataset in SYNTHETIC else list(SHOWN),
             cells,
             "Probability in percent that a word of the first type has a higher score than one of the second, 50 for scores that say "
             "nothing; of the polarity score that a word of a class has a higher one than words of the other classes. Types are by "
@@ -127,7 +127,7 @@ class AttentionScoresResults(Results):
     def _types_table(self) -> Table:
         lines = []
         for dataset, encoder in self.settings():
-            for row in self.rows_of(dataset, encoder, [_USUAL] if dataset in SYNTHETIC else list(_SHOWN)):
+            for row in self.rows_of(dataset, encoder, [_USUAL] if dataset in SYNTHETIC else list(SHOWN)):
                 runs = self.runs(dataset, encoder, row)
                 for name in runs[0]["types"]:
                     of_type = [run["types"][name] for run in runs if name in run["types"]]
@@ -159,8 +159,8 @@ class AttentionScoresResults(Results):
                 for run in runs
             ]
             return [
-                mean_sd(np.array([np.abs(run["product"]).sum() for run in runs]), scale=1),
-                *(mean_sd(np.array([run["norms"][place] for run in runs]), scale=1) for place in (0, 1)),
+                mean_sd(np.array([abs(run["product"]) for run in runs]), scale=1),
+                *(mean_sd(np.array([run["norms"][name] for run in runs]), scale=1) for name in "VW"),
                 mean_sd(np.array(gaps), scale=1),
                 self.mean(dataset, encoder, row, "accuracy"),
             ]
@@ -179,7 +179,7 @@ class AttentionScoresResults(Results):
         for name, asked in SYNTHETIC.items():
             for encoder in self._datasets().get(name, []):
                 runs = self.runs(name, encoder, _USUAL)
-                values = np.array([run["product"][0] for run in runs])
+                values = np.array([run["product"] for run in runs])
                 share = asked.get("positive_share", 0.5)
                 ratio = f"{share / min(share, 1 - share):.0f} : {(1 - share) / min(share, 1 - share):.0f}"
                 each = ", ".join(f"{value:+.1f}" for value in values)
