@@ -14,7 +14,7 @@ from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig
 from hf_vat.errors import InputError
-from hf_vat.training import VATTrainer, VATTrainingArguments
+from hf_vat.training import VATTrainer, VATTrainingArguments, recipes
 
 
 class Snapshots(TrainerCallback):
@@ -665,3 +665,27 @@ def test_auto_find_batch_size_begins_the_phases_again(train):
     train(auto_find_batch_size=True, start_epochs=0, num_train_epochs=2, callbacks=[Exhausted()])
     assert phases[4:6] == [(4, "learn", False), (5, "learn", False)]
     assert phases[6:] == [(step, "compress" if step < 5 else "learn", step < 5) for step in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "attention", "layers"),
+    [
+        ("affine", "scaled_dot", {"encoder.encoder.weight"}),
+        ("embedding", "additive", {"attention.projection.weight"}),
+        ("embedding", "scaled_dot", set()),
+    ],
+)
+def test_weight_decay_on_layers_spares_embeddings_scores_and_heads(make_trainer, tokenizer, encoder, attention, layers):
+    words = WordEncoderConfig(vocab_size=len(tokenizer), encoder_type=encoder, embedding_size=8)
+    settings = {"attention_type": attention, "head_layers": 1, "polarity_head": True, "bottleneck": "none"}
+    with torch.random.fork_rng():
+        model = EncoderForVATClassification(EncoderVATConfig(encoder=words, **settings))
+    trainer = make_trainer(
+        model=model, weight_decay=0.5, weight_decay_on="layers", **(recipes.ADAGRAD | {"num_train_epochs": 1})
+    )
+    trainer.create_optimizer()
+    groups = trainer.optimizer.param_groups
+    decays = {id(parameter): group["weight_decay"] for group in groups for parameter in group["params"]}
+    assert {name for name, parameter in model.named_parameters() if decays[id(parameter)]} == layers
+    assert isinstance(trainer.optimizer, torch.optim.Adagrad)
+    assert {group["lr_decay"] for group in groups} == {1e-3} and {group["lr"] for group in groups} == {0.02}

@@ -3,8 +3,8 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from datasets import DatasetDict
 
@@ -61,7 +61,8 @@ class AttentionScoresCell(Cell):
         model, training = super().arguments(settings)
         if self.dataset not in SYNTHETIC:
             return model, training
-        return replace(model, word_dropout=0.0), training | _SYNTHETIC
+        model.word_dropout = 0.0
+        return model, training | _SYNTHETIC
 
     def trained(self, settings: CellSettings, data: DatasetDict):
         """Model and tokenizer of the epoch that is best on validation data; of synthetic texts, where many are, of the last.
@@ -69,7 +70,7 @@ class AttentionScoresCell(Cell):
         Raises:
             InputError: if the folder holds another run.
         """
-        size = {"per_device_eval_batch_size": _BATCH_SIZE}
+        size: dict[str, Any] = {"per_device_eval_batch_size": _BATCH_SIZE}
         if self.dataset not in SYNTHETIC:
             return self.best(settings, data, early_stopping_patience=PATIENCE, **size)
         return load_classifier(str(self.train(settings, data, eval_strategy="no", save_strategy="no", **size)))

@@ -253,8 +253,8 @@ class AttentionScoresResults(Results):
         """Whether the accuracy of a row is above that of another by more than a margin, in points."""
         one, other = (self.values(dataset, encoder, row, "accuracy") for row in (better, worse))
         claim = {"dataset": dataset, "encoder": encoder, "score": "accuracy", "claim": told, "group": "accuracy"}
-        claim |= {"rows": [better, worse], "margin": margin}
-        return self.beside_paper(claim | compare(one - margin / 100, other))
+        about = {"rows": [better, worse], "margin": margin}
+        return self.beside_paper(claim | about | compare(one - margin / 100, other))
 
     def _spread_claim(self, dataset: str) -> dict:
         spreads = []
@@ -305,11 +305,13 @@ class AttentionScoresResults(Results):
         if claim["group"] == "words by type":
             return claim | {"paper": None}
         if claim["claim"] == "dp > dp-l":
-            spreads = []
-            for model in ("DP", "DP-L"):
-                printed = [value for (where, one, _), value in ACCURACY.items() if (where, one) == (dataset, model)]
-                spreads.append(max(printed) - min(printed) if printed else None)
-            paper = None if None in spreads else spreads[0] - spreads[1]
+            by_model = [
+                [value for (where, one, _), value in ACCURACY.items() if (where, one) == (dataset, model)]
+                for model in ("DP", "DP-L")
+            ]
+            if all(by_model):
+                steep, flat = (max(printed) - min(printed) for printed in by_model)
+                paper = steep - flat
         elif "margin" in claim:
             one, other = (self.printed(dataset, claim["encoder"], row, "accuracy") for row in claim["rows"])
             paper = None if one is None or other is None else one - other - claim["margin"]
