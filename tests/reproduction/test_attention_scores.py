@@ -113,7 +113,9 @@ def test_orderings_of_table_2_are_claims_with_margins(results):
     assert (flat["difference"], flat["paper"]) == (pytest.approx(-20), pytest.approx(79.8 - 81.2 + 5))
     spread = claims["dp", "dp > dp-l"]
     assert (spread["difference"], spread["paper"]) == (pytest.approx(25), pytest.approx(82.2 - 55.3 - (82.0 - 79.8)))
-    assert len(claims) == 2 * 5 + 1 + 1 + 1
+    near = claims["dp", "highest > the paper's highest - 2 points"]
+    assert (near["difference"], near["paper"]) == (pytest.approx(75 - 80.2), pytest.approx(2))
+    assert len(claims) == 2 * 5 + 1 + 1 + 1 + 1
 
 
 def test_claims_about_words_are_about_probabilities_by_seed(results):
@@ -124,6 +126,7 @@ def test_claims_about_words_are_about_probabilities_by_seed(results):
     assert (signed["difference"], signed["seeds_won"]) == (pytest.approx(31.25), 2)
     gap = claims["distance from 50 %, λ = 10 > λ = 10, η = 0.001"]
     assert gap["difference"] == pytest.approx(31.25 - 6.25) and gap["verdict"] == "held" and gap["paper"] is None
+    assert claims["λ = 10: weight of negative > of positive words"]["difference"] == pytest.approx(0)
     assert "λ = 100: attention of positive over neutral words < 50 %" not in claims  # there are no neutral words
 
 

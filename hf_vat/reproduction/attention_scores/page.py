@@ -33,7 +33,7 @@ class AttentionScoresPaper(Paper):
     shown: ClassVar = {}
     note = (
         ' "Highest" and "lowest" are the λ that are so by mean test accuracy. Claims about words are about the probabilities of the '
-        "table of figures 2 to 4, in points; their intervals and p come from resampling seeds alone."
+        "table of figures 2 to 4, or about mean weights, in points; their intervals and p come from resampling seeds alone."
     )
 
     def cells(
