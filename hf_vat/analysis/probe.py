@@ -197,7 +197,7 @@ class Probe:
         for name in failed:
             criterion = CRITERIA[name]
             bound = "at least" if criterion.at_least else "at most"
-            told += f" {_sentence(criterion.fails)} ({self.findings[name].value:.2f}; wanted {bound} {criterion.threshold:g})."
+            told += f" {_sentence(criterion.fails)} ({self.findings[name].value:.3f}; wanted {bound} {criterion.threshold:g})."
         return told
 
     def to_dict(self) -> dict:
@@ -293,12 +293,7 @@ def probe(
     findings["adversary"] = _of_curve(curve)
 
     agreement = {method: _tau(attention, explanations[method]) for method in RIVALS}
-    lower = min(agreement, key=lambda method: agreement[method].value)
-    findings["agreement"] = Finding(
-        agreement[lower].value,
-        agreement[lower].mean,
-        ", ".join(f"{method} {found.value:.2f}" for method, found in agreement.items()),
-    )
+    findings["agreement"] = _lower(agreement)
     findings["seeds"] = (
         Finding(None, note="Give a model of another seed to measure it.")
         if other is None
@@ -365,6 +360,14 @@ def _tau(one: list[Explanation], other: list[Explanation]) -> Finding:
             for pair in zip(one, other, strict=True)
         ]
     )
+
+
+def _lower(agreement: dict[str, Finding]) -> Finding:
+    known = {method: found for method, found in agreement.items() if found.value is not None}
+    if not known:
+        return next(iter(agreement.values()))
+    lower = min(known.values(), key=lambda found: found.value or 0.0)
+    return Finding(lower.value, lower.mean, ", ".join(f"{method} {found.value:.2f}" for method, found in known.items()))
 
 
 def _magnitudes(explanation: Explanation) -> list[float]:

@@ -63,7 +63,7 @@ def test_the_verdict(values, verdict):
     failed = [name for name, value in values.items() if value is not None]
     assert f"{measured - len(failed)} of {measured} criteria hold." in told
     for name in failed:
-        assert CRITERIA[name].fails[1:] in told and f"({values[name]:.2f}; wanted at " in told
+        assert CRITERIA[name].fails[1:] in told and f"({values[name]:.3f}; wanted at " in told
 
 
 def test_the_page_and_the_file(tmp_path):
