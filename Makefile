@@ -22,6 +22,7 @@ bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/word_encoder.py --check
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/streaming.py --check
 	HF_HUB_OFFLINE=1 $(RUN) benchmarks/explain.py --check
+	HF_HUB_OFFLINE=1 $(RUN) benchmarks/adversarial.py --check
 
 runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
