@@ -184,6 +184,8 @@ def measure_adversary(
         )
     batch_size = whole_number("batch_size", batch_size, 1)
     encoded = _encode(model, tokenizer, texts, max_length, None)
+    if not encoded:
+        return []
     return _measure(adversary, _ask(model, tokenizer, encoded, batch_size, keep_states=False), batch_size)
 
 

@@ -32,6 +32,7 @@ def test_a_weight_drives_attention_away_and_none_copies_the_model(make_lstm, wor
     for weight in (0.0, 1.0):
         adversary = train_adversary(model, word_tokenizer, TEXTS, weight, trains=trains, **QUICK)
         distances = measure_adversary(model, adversary, word_tokenizer, TEXTS)
+        assert measure_adversary(model, adversary, word_tokenizer, []) == []
         assert distances[2].jsd == pytest.approx(0, abs=1e-6) and distances[2].n_tokens == 1
         found.append(means(distances))
     assert found[0][0] < 0.03 and found[1][1] > found[0][1] + 0.1, found
