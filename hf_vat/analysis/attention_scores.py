@@ -28,6 +28,8 @@ from hf_vat.models.classes import class_names
 from hf_vat.models.words import EncodedText, maximum_length, special_tokens_around
 from hf_vat.writing import written_beside
 
+from .states import check_attention
+
 CONTEXTS = ("average", "alone")
 FIELDS = ("attention_score", "polarity_score", "attention")
 
@@ -241,11 +243,7 @@ def attention_scores(
         InputError: if an argument cannot be used, the model has no attention, or no word occurs often enough.
     """
     texts = check_texts(texts)
-    if getattr(model, "attention", None) is None or not hasattr(model, "token_states"):
-        raise InputError(
-            f"{type(model).__name__} has no attention that pools tokens, and so no attention scores; use a classifier of "
-            'hf_vat with pooling="attention".'
-        )
+    check_attention(model)
     if context not in CONTEXTS:
         raise InputError(f"context is {context!r}; choose one of {', '.join(map(repr, CONTEXTS))}.")
     batch_size, min_count = whole_number("batch_size", batch_size, 1), whole_number("min_count", min_count, 1)

@@ -150,7 +150,7 @@ def test_what_cannot_be_used_is_refused(arguments, message):
 
 
 def test_models_without_attention_are_refused(make_model, tokenizer, stub, stub_tokenizer):
-    with pytest.raises(InputError, match=r'BertForVATClassification has no attention.*pooling="attention"'):
+    with pytest.raises(InputError, match=r'pooling="max", and no attention.*pooling="attention"'):
         attention_scores(make_model("max"), tokenizer, ["good"], [1])
     with pytest.raises(InputError, match="Stub has no attention"):
         attention_scores(stub, stub_tokenizer, ["good"], [1])
