@@ -158,23 +158,21 @@ def _flow(model, input_ids: torch.Tensor, content: torch.Tensor, labels: torch.T
         v_of_e = (v if of_affine is None else v @ weight(model.base_model.encoder)).expand_as(e)  # V' = MᵀV
     a, s = keys @ v / scale, h @ w  # [V], [V, K]
 
-    alpha = a[input_ids].masked_fill(~content, -torch.inf).softmax(-1).nan_to_num() * content  # [B, T]
-    s_texts = (alpha.unsqueeze(-1) * s[input_ids]).sum(1)  # [B, K]
+    # One row for each token: padded to the longest, long texts would not fit in memory.
+    texts, text, token = len(labels), content.nonzero()[:, 0], input_ids[content]  # [N] tokens
+    peaks = a.new_full((texts,), -torch.inf).scatter_reduce(0, text, a[token], "amax")
+    mass = (a[token] - peaks[text]).exp()
+    alpha = (mass / mass.new_zeros(texts).index_add(0, text, mass)[text]).unsqueeze(-1)  # [N, 1]
+    s_texts = s.new_zeros(texts, s.shape[1]).index_add(0, text, alpha * s[token])  # [texts, K]
     if w.shape[1] == 1:  # y β
         sign = 2.0 * labels.unsqueeze(-1) - 1
         wants = sign * torch.sigmoid(-sign * s_texts)
     else:  # onehot(y) − p
         wants = torch.nn.functional.one_hot(labels, w.shape[1]) - s_texts.softmax(-1)
-    texts = len(labels)
-    c = alpha.unsqueeze(-1) * wants.unsqueeze(1) / texts  # [B, T, K]
-    pull = (c * (s[input_ids] - s_texts.unsqueeze(1))).sum(-1)  # [B, T], summed over classes
-
-    def at_entries(values: torch.Tensor) -> torch.Tensor:
-        """Sums over the places of each vocabulary entry, [B, T, ...] -> [V, ...]."""
-        sums = values.new_zeros(len(e), *values.shape[2:])
-        return sums.index_add_(0, input_ids[content], values[content])
-
-    pi, rho = at_entries(c), at_entries(pull)  # π(e) [V, K] and ρ(e) [V], divided by the number of texts
+    c = alpha * wants[text] / texts  # [N, K]
+    pull = (c * (s[token] - s_texts[text])).sum(-1)  # [N], summed over classes
+    # π(e) [V, K] and ρ(e) [V], divided by the number of texts.
+    pi, rho = torch.zeros_like(s).index_add(0, token, c), torch.zeros_like(a).index_add(0, token, pull)
     v_w = v_of_e @ w_of_e  # [V, K]; VᵀW of DP for all entries
     polarity = {
         "A": v_w * rho.unsqueeze(-1) / scale,
