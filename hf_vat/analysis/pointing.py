@@ -64,7 +64,9 @@ def pointing_game(
     if any(one.gold is None for one in explanations):
         raise InputError("An explanation has no gold class; give explain(..., labels=labels).")
     generator = np.random.default_rng(whole_number("seed", seed, 0))
-    certain = [one for one in explanations if one.correct and any(one.seen) and one.probabilities[one.prediction] >= least]
+    certain = [
+        one for one in explanations if one.correct and any(one.seen) and one.probabilities[one.prediction] >= least
+    ]
     pairs = _pairs([certain[place] for place in generator.permutation(len(certain))], generator)
     texts = [f"{first.text} {second.text}" for first, second in pairs]
     fits = [not encoded.truncated for encoded in encode_texts(tokenizer, texts, model, max_length)] if texts else []

@@ -185,20 +185,25 @@ class Probe:
         return "no" if any(CRITERIA[name].needed for name in failed) else "with care"
 
     def told(self) -> str:
-        """The verdict in words, with what speaks against."""
-        measured = [name for name in CRITERIA if self.holds(name) is not None]
-        failed = [name for name in measured if not self.holds(name)]
+        """The verdict in words, and how many criteria hold."""
+        measured = [holds for name in CRITERIA if (holds := self.holds(name)) is not None]
         told = {
             "yes": "Yes: this attention may be read as an explanation.",
             "with care": "With care: its top words matter, but it is not the explanation of the prediction.",
             "no": "No: this attention should not be read as an explanation.",
         }[self.verdict]
-        told += f" {len(measured) - len(failed)} of {len(measured)} criteria hold."
-        for name in failed:
-            criterion = CRITERIA[name]
-            bound = "at least" if criterion.at_least else "at most"
-            told += f" {_sentence(criterion.fails)} ({self.findings[name].value:.3f}; wanted {bound} {criterion.threshold:g})."
-        return told
+        return f"{told} {sum(measured)} of {len(measured)} criteria hold."
+
+    def reasons(self) -> list[str]:
+        """What speaks against, a sentence for each criterion that does not hold."""
+        found = []
+        for name, criterion in CRITERIA.items():
+            if self.holds(name) is False:
+                bound = "at least" if criterion.at_least else "at most"
+                found.append(
+                    f"{_sentence(criterion.fails)}: {self.findings[name].value:.3f}, wanted {bound} {criterion.threshold:g}."
+                )
+        return found
 
     def to_dict(self) -> dict:
         """Everything but the explanations, ready for JSON."""
@@ -206,6 +211,7 @@ class Probe:
             **self.setup,
             "verdict": self.verdict,
             "told": self.told(),
+            "reasons": self.reasons(),
             "criteria": {
                 name: {
                     **criterion._asdict(),
@@ -304,6 +310,7 @@ def probe(
     setup = {
         "model": model_name(model),
         "other": None if other is None else model_name(other),
+        "label_names": attention[0].label_names,
         "n_texts": len(texts),
         "n_train_texts": len(train_texts),
         "accuracy": float(np.mean([one.correct for one in attention])),

@@ -65,5 +65,6 @@ def main():
         progress=True,
     )
     criteria = criteria_table(found.to_dict())
-    print(table(criteria.columns[:-1], [row[:-1] for row in criteria.rows]))
-    print(f"\n{found.told()}\n\nPage: {found.write(folder)}")
+    print(table(criteria.columns[:4], [row[:4] for row in criteria.rows]))
+    print("\n".join(["", found.told(), *(f"- {reason}" for reason in found.reasons())]))
+    print(f"\nPage: {found.write(folder)}")

@@ -28,7 +28,7 @@ def page(
     title: str,
     runs: Mapping[str, Sequence[Explained]],
     *,
-    lead: str = "",
+    lead: Sequence[str] = (),
     settings: Mapping[str, object] | None = None,
     tables: Sequence[Table] = (),
     figures: Mapping[str, str] | None = None,
@@ -42,7 +42,7 @@ def page(
     Args:
         title: heading of the page.
         runs: for each model or method, by the name to show, its explanations; all of the same texts in the same order.
-        lead: a paragraph below the heading: what the page comes to.
+        lead: what the page comes to, below the heading: a sentence, and what there is to say to it.
         settings: names and values for the head of the page.
         tables: tables of results.
         figures: for each heading an SVG element such as [`top_k_curves`] returns. It is inserted as it is: don't pass

@@ -25,7 +25,7 @@ def write_probe(probe: Any, folder: str | PathLike) -> Path:
     shown = page(
         "Can this attention be read as an explanation?",
         {method: made[:_SHOWN] for method, made in probe.explanations.items()},
-        lead=report["told"],
+        lead=[report["told"], *report["reasons"]],
         settings={
             "model": report["model"],
             **({"other training": report["other"]} if report["other"] else {}),
@@ -44,12 +44,15 @@ def write_probe(probe: Any, folder: str | PathLike) -> Path:
 def probe_tables(report: dict) -> list[Table]:
     """The criteria and the numbers behind them, from [`Probe.to_dict`](hf_vat.analysis.Probe.to_dict)."""
     tables = [criteria_table(report)]
-    names = list(next(iter(report["scores"].values())))
+    scores, names = list(next(iter(report["scores"].values()))), report["label_names"]
     tables.append(
         Table(
             "Faithfulness",
-            ["words ranked by", *(f"{name} ↓" if name in LOWER_IS_BETTER else name for name in names)],
-            [[method, *(f"{100 * values[name]:.1f}" for name in names)] for method, values in report["scores"].items()],
+            ["words ranked by", *(f"{name} ↓" if name in LOWER_IS_BETTER else name for name in scores)],
+            [
+                [method, *(f"{100 * values[name]:.1f}" for name in scores)]
+                for method, values in report["scores"].items()
+            ],
             "Percent, means over texts, the model asked about its own predictions. ↓ lower is better, all others higher.",
         )
     )
@@ -61,7 +64,7 @@ def probe_tables(report: dict) -> list[Table]:
                 [
                     [
                         f"{row['low']:g} to {row['high']:g}",
-                        str(row["prediction"]),
+                        names[row["prediction"]],
                         str(row["n_texts"]),
                         f"{row['median_tvd']:.3f}",
                     ]
@@ -90,12 +93,13 @@ def criteria_table(report: dict) -> Table:
     for criterion in report["criteria"].values():
         bound = "≥" if criterion["at_least"] else "≤"
         value = "—" if criterion["value"] is None else f"{criterion['value']:.3f}"
+        mean = "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**criterion["mean"]) if criterion["mean"] else "—"
         told = criterion["measured"] + (f". {criterion['note']}" if criterion["note"] else "")
         question = criterion["question"] + (" (needed)" if criterion["needed"] else "")
-        rows.append([question, value, f"{bound} {criterion['threshold']:g}", _ANSWERS[criterion["holds"]], told])
+        rows.append([question, _ANSWERS[criterion["holds"]], value, f"{bound} {criterion['threshold']:g}", mean, told])
     return Table(
         "What was asked",
-        ["question", "value", "wanted", "answer", "what is measured"],
+        ["question", "answer", "value", "wanted", "mean [95 %]", "what is measured"],
         rows,
         "The thresholds are a matter of judgement; the verdict is “yes” if all that was measured holds, “with care” if all that is "
         "needed does, else “no”.",

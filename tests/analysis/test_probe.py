@@ -60,10 +60,10 @@ def test_the_verdict(values, verdict):
     assert made.verdict == verdict
     told = made.told()
     measured = len(CRITERIA) - sum(value is None for value in values.values())
-    failed = [name for name, value in values.items() if value is not None]
+    failed = [name for name in CRITERIA if values.get(name) is not None]
     assert f"{measured - len(failed)} of {measured} criteria hold." in told
-    for name in failed:
-        assert CRITERIA[name].fails[1:] in told and f"({values[name]:.3f}; wanted at " in told
+    for name, reason in zip(failed, made.reasons(), strict=True):
+        assert CRITERIA[name].fails[1:] in reason and f": {values[name]:.3f}, wanted at " in reason
 
 
 def test_the_page_and_the_file(tmp_path):
@@ -76,7 +76,12 @@ def test_the_page_and_the_file(tmp_path):
         == report["criteria"]["agreement"]
     )
     page = path.read_text(encoding="utf-8")
-    assert made.told() in page and page.count("✓ yes") == len(CRITERIA) - 2 and page.count("not measured") == 1
+    assert (
+        made.told() in page
+        and made.reasons()[0] in page
+        and page.count("✓ yes") == len(CRITERIA) - 2
+        and page.count("not measured") == 1
+    )
     assert sorted(file.name for file in tmp_path.iterdir()) == ["probe.html", "probe.json"]
 
 
@@ -150,7 +155,7 @@ def test_the_command(data, tmp_path, monkeypatch, capsys):
     assert re.search(r"(Yes|With care|No): .* criteria hold\.", out) and "probe.html" in out
     report = json.loads((tmp_path / "out" / "probe.json").read_text(encoding="utf-8"))
     assert report["n_texts"] == report["n_train_texts"] == len(texts)
-    assert report["told"] in out
+    assert report["told"] in out and all(reason in out for reason in report["reasons"])
     assert len(report["adversary"]) > 2
 
 
