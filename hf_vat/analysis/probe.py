@@ -31,7 +31,7 @@ from .states import check_attention
 
 RIVALS = ("gradient", "occlusion")
 SCORES = ("aopc_comprehensiveness", "aopc_sufficiency", "prob_drop@5", "posthoc_self@5")
-WEIGHTS = (0.0, 1e-3, 1e-2, 3e-2, 1e-1)  # of the divergence, in the loss of the trained adversary
+WEIGHTS = (0.0, 1e-3, 3e-3, 6e-3, 1e-2, 3e-2)  # of the divergence, in the loss of the trained adversary
 DIVERGENCE = 0.3  # nats, at which the trained adversary's price is read
 _SEEDS = range(3)
 

@@ -65,6 +65,6 @@ def main():
         progress=True,
     )
     criteria = criteria_table(found.to_dict())
-    print(table(criteria.columns[:4], [row[:4] for row in criteria.rows]))
+    print(table(criteria.columns, criteria.rows))
     print("\n".join(["", found.told(), *(f"- {reason}" for reason in found.reasons())]))
     print(f"\nPage: {found.write(folder)}")

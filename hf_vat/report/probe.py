@@ -84,7 +84,7 @@ def probe_tables(report: dict) -> list[Table]:
                 "tokens are the model's own; attention and head are trained anew.",
             )
         )
-    return tables
+    return [*tables, _measures_table(report)]
 
 
 def criteria_table(report: dict) -> Table:
@@ -94,13 +94,25 @@ def criteria_table(report: dict) -> Table:
         bound = "≥" if criterion["at_least"] else "≤"
         value = "—" if criterion["value"] is None else f"{criterion['value']:.3f}"
         mean = "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**criterion["mean"]) if criterion["mean"] else "—"
-        told = criterion["measured"] + (f". {criterion['note']}" if criterion["note"] else "")
         question = criterion["question"] + (" (needed)" if criterion["needed"] else "")
-        rows.append([question, _ANSWERS[criterion["holds"]], value, f"{bound} {criterion['threshold']:g}", mean, told])
+        wanted = f"{bound} {criterion['threshold']:g}"
+        rows.append([question, _ANSWERS[criterion["holds"]], value, wanted, mean])
     return Table(
         "What was asked",
-        ["question", "answer", "value", "wanted", "mean [95 %]", "what is measured"],
+        ["question", "answer", "value", "wanted", "mean [95 %]"],
         rows,
         "The thresholds are a matter of judgement; the verdict is “yes” if all that was measured holds, “with care” if all that is "
         "needed does, else “no”.",
     )
+
+
+def _measures_table(report: dict) -> Table:
+    rows = [
+        [one["question"], _sentence(one["measured"]) + "." + (f" {one['note']}" if one["note"] else "")]
+        for one in report["criteria"].values()
+    ]
+    return Table("What was measured", ["question", "value"], rows)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -30,6 +30,7 @@ def found(**values) -> Probe:
         "n_texts": 5,
         "n_train_texts": 0,
         "accuracy": 0.8,
+        "label_names": ["no", "yes"],
         "seed": 0,
         "max_length": None,
     }
