@@ -20,6 +20,7 @@ from .attention_scores import (
 )
 from .controls import Uniform, uniform_attention
 from .gradient_flow import GradientFlow, gradient_flow
+from .mutual_information import MutualInformation, StateDistances, mutual_information, state_distances
 from .permutation import Permutation, PermutationBin, permutation_table, permute_attention
 from .pointing import Pointing, pointing_game
 from .probe import CRITERIA, Criterion, Finding, Probe, probe
@@ -34,11 +35,13 @@ __all__ = [
     "CurvePoint",
     "Finding",
     "GradientFlow",
+    "MutualInformation",
     "Permutation",
     "PermutationBin",
     "Pointing",
     "Probe",
     "ScoredWord",
+    "StateDistances",
     "TypeMeans",
     "TypeSeparation",
     "Uniform",
@@ -47,10 +50,12 @@ __all__ = [
     "attention_scores",
     "gradient_flow",
     "measure_adversary",
+    "mutual_information",
     "permutation_table",
     "permute_attention",
     "pointing_game",
     "probe",
+    "state_distances",
     "token_type",
     "train_adversary",
     "type_separation",
