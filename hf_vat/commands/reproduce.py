@@ -3,6 +3,7 @@
     hf-vat reproduce vat --table 2,3,4,5,6 --datasets trec,sst2 --encoders lstm,minilm --seeds 3 --data_dir data
     hf-vat reproduce vmask --table 3,4,9 --datasets trec,sst2 --encoders cnn,lstm --seeds 3 --data_dir data
     hf-vat reproduce attention-scores --datasets sst2,20news_1 --encoders dp,dp-l --seeds 3 --data_dir data
+    hf-vat reproduce word-objectives --datasets trec,sst2 --seeds 3 --max_train_samples 3000 --data_dir data
 
 Every system is trained, explained and measured for every data set and seed; finished cells are kept in --work_dir and not
 run again, so an interrupted reproduction goes on where it stopped.

@@ -29,6 +29,9 @@ _PANELS = {
     "precision": _Panel("Top words that are evidence"),
     "recall": _Panel("Evidence found among the top words"),
     "f1": _Panel("F1 of the top words against the evidence"),
+    "adversary": _Panel(
+        "Output moved by another attention", "higher is harder to replace ↑", "JSD of the attentions, nats"
+    ),
 }
 
 
@@ -43,7 +46,7 @@ def top_k_curves(
     Args:
         curves: for each score, by names such as "prob_drop" or "recall", and each method, by the name to show, its
             points (x, mean, low, high): x is a number of words, for "comprehensiveness" and "sufficiency" a share of
-            them; the others are the score and its interval, fractions that are drawn in percent. A score of another
+            them, for "adversary" a divergence; the others are the score and its interval, fractions that are drawn in percent. A score of another
             name is drawn under its name.
         path: also write the figure to this file, .svg or .png; missing folders are made.
 
@@ -104,7 +107,7 @@ def _draw(curves, styles):
         axis.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         if panel.x_label == "share of words":
             axis.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-        else:
+        elif panel.x_label == "top words":
             places = [point[0] for points in methods.values() for point in points]
             axis.set_xlim(min(places) - 0.5, max(places) + 0.5)
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
