@@ -98,6 +98,14 @@ def test_compare_explainers_prints_intervals_and_paired_tests(example, make_mode
         assert f"\n{pair['a']} - {pair['b']}: {difference} [{low}, {high}], p = {pair['p_value']:.3f}\n" in out
 
 
+def test_probe_gives_a_verdict_for_each_model(example, make_model, save, tmp_path):
+    model = save(make_model("att"))
+    out = example("probe", "--models", model, "--texts", 6, "--train_texts", 8, "--output_dir", tmp_path / "probes")
+    report = json.loads((tmp_path / "probes" / "model" / "probe.json").read_text(encoding="utf-8"))
+    assert report["n_texts"] == 6 and f"{model}: {report['told']}" in out
+    assert all(f"\n- {reason}\n" in out for reason in report["reasons"])
+
+
 def test_words_prints_and_draws_what_a_mask_keeps(example, save, data, tokenizer, tmp_path):
     config = BertVMaskConfig(vocab_size=len(tokenizer), max_position_embeddings=32, num_labels=2, **SIZES)
     with torch.random.fork_rng():
