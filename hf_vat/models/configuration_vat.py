@@ -1,5 +1,6 @@
 """Configurations of classifiers with VAT (Zhou et al., Findings of ACL 2021) and with word masks (VMASK, L2X, IBA)."""
 
+from math import inf
 from typing import ClassVar, Literal
 
 from huggingface_hub.dataclasses import strict
@@ -41,104 +42,104 @@ _OUT_OF_REACH = {
 @strict
 class VATSettings(ConfigWithSettings):
     r"""
-       What VAT and word masks add to an encoder's configuration, whichever the encoder. A mask, an encoder, a pooling and a
-       bottleneck are four independent choices. A setting without effect beside the others is refused, see
-       [`ConfigWithSettings`].
+    What VAT and word masks add to an encoder's configuration, whichever the encoder. A mask, an encoder, a pooling and a
+    bottleneck are four independent choices. A setting without effect beside the others is refused, see
+    [`ConfigWithSettings`].
 
-       Args:
-           pooling (`str`, *optional*, defaults to `"attention"`):
-               How token vectors become one text vector R: `"attention"` (additive attention over the content tokens),
-               `"first"` (the vector of the first token, [CLS]), `"max"` or `"mean"` (over the content tokens).
-           bottleneck (`str`, *optional*, defaults to `"gaussian"`):
-               `"gaussian"` adds the compressor, z = μ(R) + σ(R) ⊙ ε and a head on z; `"none"` leaves it out.
-               `"gaussian"` needs `pooling="attention"`, since the attention is what the compressor learns.
-           attention_type (`str`, *optional*, defaults to `"additive"`):
-               How the attention scores a token x_t: `"additive"`, vᵀ tanh(W x_t) / λ (VAT; AD of Sun & Lu, ACL 2020), or
-               `"scaled_dot"`, x_tᵀ V / λ (their DP).
-           attention_size (`int`, *optional*, defaults to `hidden_size`):
-               Width d_a of the additive attention.
-           attention_scale (`float`, *optional*, defaults to 1.0):
-               λ > 0, by which scores are divided before the softmax: small ones choose a single token, large ones average over
-               all.
-           attention_init_std (`float`, *optional*):
-               Standard deviation of the vector v or V at the start: by default 1 for V, as in Sun & Lu's code, and that of the
-               other new weights for v.
-           latent_size (`int`, *optional*, defaults to `hidden_size`):
-               Width d_z of z.
-           heads (`str`, *optional*, defaults to `"separate"`):
-               The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
-               z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
-               predicts through μ(R) and the head on z.
-           head_layers (`int`, *optional*, defaults to 2):
-               Layers of a head: 2, with a tanh between, or 1, a linear layer (VMASK's code for its CNN and LSTM). Dropout
-               comes before the last.
-           polarity_head (`bool`, *optional*, defaults to `False`):
-               Whether the linear head has no bias, and for two classes a single vector W: s = RᵀW is the log-odds of class 1
-               (Sun & Lu, ACL 2020).
-           vw_penalty (`str`, *optional*, defaults to `"none"`):
-               Whether the loss has the term of Sun & Lu that keeps attention and polarity apart: `"abs"`, |VᵀW|, or
-               `"square"`, its square, summed over the vectors of a head of several classes. With an affine encoder M it is
-               VᵀMMᵀW, with additive attention V is its direction where tanh is linear.
-           vw_weight (`float`, *optional*, defaults to 0.001):
-               Weight η ≥ 0 of that term.
-           word_objective (`str`, *optional*, defaults to `"none"`):
-               What keeps the encoder's state h_t of a token about that token, whose embedding is x_t (Tutek & Šnajder, RepL4NLP
-               2020): `"concat"` pools [h_t; x_t]; `"tying"` adds the mean over tokens of ‖h_t − x_t‖ to the loss; `"mlm"`
-               the cross-entropy of words that a second pass of the encoder reads as the mask token, decoded with the word embeddings.
-               Beyond that paper: `"residual"` pools h_t + x_t, and `"conicity"` adds the mean cosine between a state and their
-               mean (Mohankumar et al., ACL 2020). Tying and residual need states as wide as embeddings. `"mlm"` draws words in
-               training alone, so an evaluation's loss lacks it.
-           word_weight (`float`, *optional*, defaults to 1.0):
-               Weight ≥ 0 of that objective's term in the loss.
-           mlm_probability (`float`, *optional*, defaults to 0.15):
-               Share of a text's tokens that `"mlm"` hides, and at least one.
-           mask_token_id (`int`, *optional*):
-               Id of the tokenizer's mask token, which `"mlm"` needs.
-    (`str`, *optional*, defaults to `"learner"`):
-               The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
-               records here the head that was trained last, as the other one is out of date.
-           beta (`float`, *optional*, defaults to 0.1):
-               Weight β ≥ 0 of the compression term.
-           kl_reduction (`str`, *optional*, defaults to `"mean"`):
-               Whether the KL divergence of a text is the `"mean"` over latent dimensions, or their `"sum"`, the
-               divergence of the joint Gaussian, which weighs d_z times as much. With `"sum"` and β ≥ 1 a constant z is
-               optimal.
-           prior (`str`, *optional*, defaults to `"standard"`):
-               Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
-           mask_type (`str`, *optional*, defaults to `"none"`):
-               Mask on the words: `"vmask"`, its competitors `"l2x"` and `"iba"`, or `"none"`. Defaults of the mask's settings are
-               the paper's, but for `mask_reduction` and a `mask_beta` that stays as it is; what its published code does instead
-               is named.
-           mask_layers (`int`, *optional*, defaults to 1):
-               Layers of the network that scores a word by its embedding: 1 (the paper), or 2 with a tanh between (its
-               code).
-           mask_hidden_size (`int`, *optional*, defaults to the width of the embeddings):
-               Width between two layers. The code has 300 for its LSTM, 500 for its CNN, 100 for BERT.
-           mask_sample (`str`, *optional*, defaults to `"soft"`):
-               What `"vmask"` multiplies a word with in training: a Gumbel-softmax draw in (0, 1), `"soft"` (the paper), or
-               the draw rounded to 0 or 1 with the gradient of the soft one, `"hard_st"` (the code). In evaluation it is
-               always the probability.
-           mask_temperature (`float`, *optional*, defaults to 1.0):
-               Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
-           mask_beta (`float`, *optional*, defaults to 1.0):
-               Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
-               1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
-           mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
-               Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
-               a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
-               padding included (the code): then it depends on how much is padded, and the scores of padding are trained
-               too.
-           mask_normalization (`str`, *optional*, defaults to `"softmax"`):
-               How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
-           mask_k (`int`, *optional*, defaults to 10):
-               How many words `"concrete_topk"` draws.
-           mask_site (`str`, *optional*, defaults to `"word"`):
-               What is masked: the `"word"` embeddings alone, so that positions and token types stay, or the
-               `"embedding_output"`, their sum after its layer norm (the code for BERT; BERT only).
-           freeze_embeddings (`bool`, *optional*, defaults to `False`):
-               Whether the embedding layer stays as it was loaded, as in VMASK's paper and code: for BERT and its kin the module of
-               word, position and type embeddings with their layer norm, for other encoders the word embeddings. Frozen
-               embeddings are buffers, no parameters; checkpoints fit either way.
+    Args:
+        pooling (`str`, *optional*, defaults to `"attention"`):
+            How token vectors become one text vector R: `"attention"` (additive attention over the content tokens),
+            `"first"` (the vector of the first token, [CLS]), `"max"` or `"mean"` (over the content tokens).
+        bottleneck (`str`, *optional*, defaults to `"gaussian"`):
+            `"gaussian"` adds the compressor, z = μ(R) + σ(R) ⊙ ε and a head on z; `"none"` leaves it out.
+            `"gaussian"` needs `pooling="attention"`, since the attention is what the compressor learns.
+        attention_type (`str`, *optional*, defaults to `"additive"`):
+            How the attention scores a token x_t: `"additive"`, vᵀ tanh(W x_t) / λ (VAT; AD of Sun & Lu, ACL 2020), or
+            `"scaled_dot"`, x_tᵀ V / λ (their DP).
+        attention_size (`int`, *optional*, defaults to `hidden_size`):
+            Width d_a of the additive attention.
+        attention_scale (`float`, *optional*, defaults to 1.0):
+            λ > 0, by which scores are divided before the softmax: small ones choose a single token, large ones average over
+            all.
+        attention_init_std (`float`, *optional*):
+            Standard deviation of the vector v or V at the start: by default 1 for V, as in Sun & Lu's code, and that of the
+            other new weights for v.
+        latent_size (`int`, *optional*, defaults to `hidden_size`):
+            Width d_z of z.
+        heads (`str`, *optional*, defaults to `"separate"`):
+            The paper leaves open whether learner and compressor share their MLP. `"separate"`: one head on R, one on
+            z. `"shared"`: one head for both (needs `latent_size == hidden_size`). `"shared_mean"`: the learner
+            predicts through μ(R) and the head on z.
+        head_layers (`int`, *optional*, defaults to 2):
+            Layers of a head: 2, with a tanh between, or 1, a linear layer (VMASK's code for its CNN and LSTM). Dropout
+            comes before the last.
+        polarity_head (`bool`, *optional*, defaults to `False`):
+            Whether the linear head has no bias, and for two classes a single vector W: s = RᵀW is the log-odds of class 1
+            (Sun & Lu, ACL 2020).
+        vw_penalty (`str`, *optional*, defaults to `"none"`):
+            Whether the loss has the term of Sun & Lu that keeps attention and polarity apart: `"abs"`, |VᵀW|, or
+            `"square"`, its square, summed over the vectors of a head of several classes. With an affine encoder M it is
+            VᵀMMᵀW, with additive attention V is its direction where tanh is linear.
+        vw_weight (`float`, *optional*, defaults to 0.001):
+            Weight η ≥ 0 of that term.
+        word_objective (`str`, *optional*, defaults to `"none"`):
+            What keeps the encoder's state h_t of a token about that token, whose embedding is x_t (Tutek & Šnajder, RepL4NLP
+            2020): `"concat"` pools [h_t; x_t]; `"tying"` adds the mean over tokens of ‖h_t − x_t‖ to the loss; `"mlm"`
+            the cross-entropy of words that a second pass of the encoder reads as the mask token, decoded with the word embeddings.
+            Beyond that paper: `"residual"` pools h_t + x_t, and `"conicity"` adds the mean cosine between a state and their
+            mean (Mohankumar et al., ACL 2020). Tying and residual need states as wide as embeddings. `"mlm"` draws words in
+            training alone, so an evaluation's loss lacks it.
+        word_weight (`float`, *optional*, defaults to 1.0):
+            Weight ≥ 0 of that objective's term in the loss.
+        mlm_probability (`float`, *optional*, defaults to 0.15):
+            Share of a text's tokens that `"mlm"` hides, and at least one.
+        mask_token_id (`int`, *optional*):
+            Id of the tokenizer's mask token, which `"mlm"` needs.
+        predict_from (`str`, *optional*, defaults to `"learner"`):
+            The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
+            records here the head that was trained last, as the other one is out of date.
+        beta (`float`, *optional*, defaults to 0.1):
+            Weight β ≥ 0 of the compression term.
+        kl_reduction (`str`, *optional*, defaults to `"mean"`):
+            Whether the KL divergence of a text is the `"mean"` over latent dimensions, or their `"sum"`, the
+            divergence of the joint Gaussian, which weighs d_z times as much. With `"sum"` and β ≥ 1 a constant z is
+            optimal.
+        prior (`str`, *optional*, defaults to `"standard"`):
+            Prior r(z): `"standard"` is N(0, I), `"learned"` a diagonal Gaussian whose parameters are trained.
+        mask_type (`str`, *optional*, defaults to `"none"`):
+            Mask on the words: `"vmask"`, its competitors `"l2x"` and `"iba"`, or `"none"`. Defaults of the mask's settings are
+            the paper's, but for `mask_reduction` and a `mask_beta` that stays as it is; what its published code does instead
+            is named.
+        mask_layers (`int`, *optional*, defaults to 1):
+            Layers of the network that scores a word by its embedding: 1 (the paper), or 2 with a tanh between (its
+            code).
+        mask_hidden_size (`int`, *optional*, defaults to the width of the embeddings):
+            Width between two layers. The code has 300 for its LSTM, 500 for its CNN, 100 for BERT.
+        mask_sample (`str`, *optional*, defaults to `"soft"`):
+            What `"vmask"` multiplies a word with in training: a Gumbel-softmax draw in (0, 1), `"soft"` (the paper), or
+            the draw rounded to 0 or 1 with the gradient of the soft one, `"hard_st"` (the code). In evaluation it is
+            always the probability.
+        mask_temperature (`float`, *optional*, defaults to 1.0):
+            Temperature τ ≥ 0.1 of the draws of `"vmask"` and of `"l2x"` with `"concrete_topk"` (0.5 in L2X's own code).
+        mask_beta (`float`, *optional*, defaults to 1.0):
+            Weight β ≥ 0 of the mask's term in the loss. The paper anneals it without giving numbers; the code goes from
+            1.0 down in ten steps, of which the last is at 0.109, see [`~hf_vat.training.BetaSchedule`].
+        mask_reduction (`str`, *optional*, defaults to `"token_mean"`):
+            Whether a text's term is the mean over its content tokens, or their `"sum"` (the paper's formula, which weighs
+            a text by its length), or `"position_mean"`, the mean over all positions of a batch, special tokens and
+            padding included (the code): then it depends on how much is padded, and the scores of padding are trained
+            too.
+        mask_normalization (`str`, *optional*, defaults to `"softmax"`):
+            How `"l2x"` turns scores into weights: `"softmax"`, `"sigmoid"` or `"concrete_topk"`. The paper leaves it open.
+        mask_k (`int`, *optional*, defaults to 10):
+            How many words `"concrete_topk"` draws.
+        mask_site (`str`, *optional*, defaults to `"word"`):
+            What is masked: the `"word"` embeddings alone, so that positions and token types stay, or the
+            `"embedding_output"`, their sum after its layer norm (the code for BERT; BERT only).
+        freeze_embeddings (`bool`, *optional*, defaults to `False`):
+            Whether the embedding layer stays as it was loaded, as in VMASK's paper and code: for BERT and its kin the module of
+            word, position and type embeddings with their layer norm, for other encoders the word embeddings. Frozen
+            embeddings are buffers, no parameters; checkpoints fit either way.
     """
 
     keys_to_ignore_at_inference: ClassVar[list[str]] = [
@@ -311,8 +312,8 @@ class VATSettings(ConfigWithSettings):
             )
         if self.bottleneck == "none" and self.predict_from == "compressor":
             raise ValueError('predict_from="compressor" needs bottleneck="gaussian".')
-        if not self.attention_scale > 0:
-            raise ValueError(f"attention_scale={self.attention_scale} must be above 0.")
+        if not 0 < self.attention_scale < inf:
+            raise ValueError(f"attention_scale={self.attention_scale} must be above 0 and finite.")
         if self.mlm_probability > 1:
             raise ValueError(f"mlm_probability={self.mlm_probability} must be at most 1.")
         if self.word_objective == "mlm" and self.mask_token_id is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
+from math import inf
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -120,10 +121,9 @@ class ConfigWithSettings(PreTrainedConfig):
         """
         for name, one in declared_settings(type(self)).items():
             value = getattr(self, name)
-            if one.minimum is not None and value is not None and not value >= one.minimum:
-                raise ValueError(
-                    f"{name}={value} must be at least {one.minimum}{'' if one.default is not None else ', or None'}."
-                )
+            if one.minimum is not None and value is not None and not one.minimum <= value < inf:
+                finite, none = " and finite" if value == inf else "", "" if one.default is not None else ", or None"
+                raise ValueError(f"{name}={value} must be at least {one.minimum}{finite}{none}.")
 
 
 __all__ = ["ConfigWithSettings"]

@@ -10,6 +10,7 @@ from hf_vat.cli import parse_arguments
 from hf_vat.commands.train import ARGUMENTS, DEFAULTS
 from hf_vat.errors import InputError
 from hf_vat.models import BertVATConfig, BertVMaskConfig, EncoderVMaskConfig, WordEncoderConfig
+from hf_vat.models.configuration_vat import VATSettings
 from hf_vat.models.phases import PHASES
 from hf_vat.models.setting import WithoutEffect, declared_settings
 from hf_vat.options import refuse_without_effect, settings_of
@@ -99,6 +100,30 @@ def test_f37_and_by_the_command_line(config_class, name):
                 InputError, match=f"^--{option} is {given}, which is for --{needed} .*leave it out, or change"
             ):
                 check(given, others)
+
+
+@pytest.mark.parametrize("config_class", [VATSettings, WordEncoderConfig])
+def test_every_setting_is_in_the_docstring_once(config_class):
+    named = re.findall(r"^ +(\w+) \(`\w+", config_class.__doc__, re.M)
+    settings = set(declared_settings(config_class))
+    assert sorted(name for name in named if name in settings) == sorted(settings)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("attention_scale", {}),
+        ("attention_init_std", {}),
+        ("word_weight", {"word_objective": "tying"}),
+        ("mlm_probability", {"word_objective": "mlm", "mask_token_id": 4}),
+        ("vw_weight", {"vw_penalty": "abs", "head_layers": 1, "bottleneck": "none"}),
+        ("beta", {}),
+    ],
+)
+def test_weights_are_numbers_from_0(name, others, value):
+    with pytest.raises(Exception, match=f"{name}={value} must be a"):
+        BertVATConfig(**others, **{name: value})
 
 
 def test_settings_of_a_subclass_have_its_defaults():
