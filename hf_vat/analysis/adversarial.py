@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import combinations
+from math import inf
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -90,9 +91,10 @@ def adversarial_attention(
     Raises:
         InputError: if an argument cannot be used, the model has no attention, or the file belongs to another call.
     """
-    for name, value, most in (("epsilon", epsilon, 1.0), ("learning_rate", learning_rate, float("inf"))):
-        if not 0 < value <= most:
-            raise InputError(f"{name} is {value!r}; it must be more than 0{' and at most 1' if most == 1 else ''}.")
+    if not 0 < epsilon <= 1:
+        raise InputError(f"epsilon is {epsilon!r}; it must be more than 0 and at most 1.")
+    if not 0 < learning_rate < inf:
+        raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0 and finite.")
     settings: dict[str, Any] = {
         "n_adversaries": whole_number("n_adversaries", n_adversaries, 1),
         "epsilon": float(epsilon),
@@ -110,6 +112,8 @@ def adversarial_attention(
     )  # fmt: skip
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def _search(model, tokenizer, texts, batch_size: int, n_adversaries: int, epsilon: float, seed: int, **steps):
     results: list[Adversarial] = [Adversarial(0.0, 0.0, None, 0)] * len(texts)
     with closing(attention_batches(model, tokenizer, texts, batch_size)) as batches:

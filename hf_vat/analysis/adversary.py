@@ -285,6 +285,7 @@ class _Answers:
     states: list[torch.Tensor] | None
 
 
+@torch.inference_mode(False)  # which would hold for what is kept
 def _ask(model, tokenizer, texts: list[EncodedText], batch_size: int, keep_states: bool) -> _Answers:
     none = torch.zeros(0)
     content, attention, probabilities, states = ([none] * len(texts) for _ in range(4))
@@ -328,6 +329,8 @@ def _compare(adversary, answers: _Answers, rows: list[int]) -> _Comparison:
     return _Comparison(total_variation(probabilities, target), kl, jensen_shannon(attention, own))
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def _train(model, answers: _Answers, weight: float, recipe: _Recipe, bar: tqdm):
     adversary = _fresh(model, recipe)
     encoder = [] if answers.states is not None else [*adversary.base_model.parameters()]
@@ -351,6 +354,7 @@ def _train(model, answers: _Answers, weight: float, recipe: _Recipe, bar: tqdm):
 
 def _fresh(model, recipe: _Recipe):
     """A model of the same class and configuration, drawn anew but for what [`train_adversary`] says."""
+    model = _unwrapped(model)
     with torch.random.fork_rng():
         # Not the seed itself, by which the model may have been drawn: the two would begin alike.
         torch.manual_seed(int(np.random.default_rng([recipe.seed, 1]).integers(2**63)))
@@ -362,6 +366,12 @@ def _fresh(model, recipe: _Recipe):
         if theirs is not None:
             attrgetter(name)(adversary).load_state_dict(theirs.state_dict())
     return adversary
+
+
+def _unwrapped(model):
+    """The classifier itself, of one that `torch.compile` or PEFT have wrapped; a copy with the adapter in its weights."""
+    model = getattr(model, "_orig_mod", model)
+    return deepcopy(model).merge_and_unload() if hasattr(model, "merge_and_unload") else model
 
 
 def _is_of_words(model) -> bool:
@@ -401,6 +411,6 @@ def _check_recipe(trains, epochs, batch_size, learning_rate, seed) -> _Recipe:
     if trains not in TRAINS:
         raise InputError(f"trains is {trains!r}; choose one of {', '.join(map(repr, TRAINS))}.")
     if not 0 < learning_rate < math.inf:
-        raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0.")
+        raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0 and finite.")
     epochs, batch_size = whole_number("epochs", epochs, 1), whole_number("batch_size", batch_size, 1)
     return _Recipe(trains, epochs, batch_size, float(learning_rate), whole_number("seed", seed, 0))

@@ -94,7 +94,15 @@ test_refusals = refuses(
     ),
     (lambda make_model, tokenizer: adversarial_attention(make_model(), tokenizer, [], epsilon=5), "epsilon is 5"),
     (
+        lambda make_model, tokenizer: adversarial_attention(make_model(), tokenizer, [], epsilon=float("nan")),
+        "epsilon is nan",
+    ),
+    (
         lambda make_model, tokenizer: adversarial_attention(make_model(), tokenizer, [], learning_rate=-1),
-        "more than 0.",
+        "more than 0",
+    ),
+    (
+        lambda make_model, tokenizer: adversarial_attention(make_model(), tokenizer, [], learning_rate=float("inf")),
+        "learning_rate is inf",
     ),
 )
