@@ -96,8 +96,8 @@ class AttentionScores:
 
     @property
     def type_names(self) -> list[str]:
-        """The names of types: of polar words those of their classes, of two classes class 1 first, and then "neutral", or
-        "no class" where a class is called "neutral"."""
+        """The names of types: of polar words those of their classes, of two classes class 1 first, and then "neutral"; or
+        "no class", if a class is called "neutral", or "no class 2" and so on, if one is called that too."""
         return _type_names(self.label_names)
 
     def top(self, n: int) -> list[ScoredWord]:
@@ -332,7 +332,8 @@ def type_separation(table: AttentionScores) -> TypeSeparation:
 
 def _type_names(label_names: Sequence[str]) -> list[str]:
     names = reversed(label_names) if len(label_names) == 2 else label_names
-    return [*names, "no class" if "neutral" in label_names else "neutral"]
+    free = ("neutral", "no class", *(f"no class {number}" for number in range(2, len(label_names) + 1)))
+    return [*names, next(name for name in free if name not in label_names)]
 
 
 def _type_name(kind: int | None, label_names: Sequence[str]) -> str | None:

@@ -30,6 +30,7 @@ from hf_vat.explanations.global_importance import AGGREGATES
 from hf_vat.faithfulness import frequency_correlation
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import frequency_scatter, score_boxes, score_histograms, table, word_bars, word_cloud
+from hf_vat.report.figures import LINE_STYLES
 from hf_vat.report.terminal import clean
 
 
@@ -163,7 +164,10 @@ def _show_scores(
     print(f"\n{_separation(words)}")
     if folder:
         words.to_csv(folder / "words.csv")
-        if words.by_type("attention_score"):
+        types = len(words.by_type("attention_score"))
+        if types > len(LINE_STYLES):
+            print(f"No pictures: {types} types of words cannot be told apart, {len(LINE_STYLES)} can.")
+        elif types:
             titles = {"polarity score": "polarity_score", "attention score": "attention_score"}
             score_histograms({title: words.by_type(field) for title, field in titles.items()}, 1, folder / "scores.png")
             score_boxes({"mean attention weight": words.by_type("attention")}, path=folder / "attention.png")

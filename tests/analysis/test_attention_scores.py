@@ -274,6 +274,16 @@ def test_a_class_that_is_called_neutral():
     assert [table.label_of(row) for row in table] == [1, None]
 
 
+@given(
+    st.lists(
+        st.sampled_from(["a", "neutral", "no class", *(f"no class {n}" for n in range(2, 5))]), min_size=2, unique=True
+    )
+)
+def test_whatever_classes_are_called_no_two_types_have_one_name(names):
+    types = AttentionScores([], names).type_names
+    assert sorted(types[:-1]) == sorted(names) and len(set(types)) == len(names) + 1
+
+
 def test_csv_has_a_row_for_each_word(tmp_path):
     path = tmp_path / "missing folder" / "words.csv"
     TABLE.to_csv(path)

@@ -372,6 +372,18 @@ def test_words_shows_attention_and_polarity_scores(trained, workspace, command, 
     assert code == 0 and "None of the 2 words is polar or neutral" in out
 
 
+def test_words_of_more_types_than_a_picture_can_show(make_model, tokenizer, command, tmp_path):
+    words = ["good", "great", "superb", "lovely", "bad", "awful", "boring", "dull", "film", "movie", "plot"]
+    model = make_model("att", num_labels=11, id2label={place: f"{word} <b>" for place, word in enumerate(words)})
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "model")
+    (tmp_path / "train.csv").write_text("text,label\n" + "".join(f"{word},{word} <b>\n" * 6 for word in words))
+    rows = ("--train_file", tmp_path / "train.csv", "--split", "train", "--output_dir", tmp_path / "out")
+    code, out, _ = command("words", "--model", tmp_path / "model", "--method", "polarity", *rows)
+    assert code == 0 and "No pictures: 11 types of words" in out
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["words.csv"]
+
+
 def test_words_says_what_cannot_be(trained, masked, workspace, command):
     rows = ("--test_file", workspace / "test.csv")
     refused(command("words", "--model", trained, *rows), "no token_mask")
