@@ -203,7 +203,16 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             )
         ],
     },
-    "probe": {option: needs for option, needs in _READ.items() if option not in ("train_file", "split_seed")},
+    "probe": {
+        **{option: needs for option, needs in _READ.items() if option not in ("train_file", "split_seed")},
+        "train_texts": [
+            Need(
+                "train_file",
+                "--train_file, --dataset_name or --paper_dataset",
+                lambda settings: any(settings[name] for name in ("train_file", "dataset_name", "paper_dataset")),
+            )
+        ],
+    },
     "reproduce": {
         "bf16": [
             Need(

@@ -55,8 +55,7 @@ ALWAYS = {
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
     | {"seeds", "batch_size", "output_dir"},
-    "probe": DATA
-    | {"model", "output_dir", "other", "train_texts", "max_length", "batch_size", "seed", "train_file", "split_seed"},
+    "probe": DATA | {"model", "output_dir", "other", "max_length", "batch_size", "seed", "train_file", "split_seed"},
     "reproduce": {"table", "output_dir", "results"},
 }
 WORDS = "--word_encoder lstm"
@@ -129,7 +128,8 @@ CASES = {
         **rows("--method attention", "--method polarity", context="alone"),
     },
     "evaluate": READ | rows("", "--methods attention lime", seed=1),
-    "probe": {name: lines for name, lines in READ.items() if name not in ("train_file", "split_seed")},
+    "probe": {name: lines for name, lines in READ.items() if name not in ("train_file", "split_seed")}
+    | rows("", "--train_file b.csv", train_texts=50),
     "reproduce": {
         **rows("", "--encoders lstm,minilm", bf16=""),
         **rows("--results vmask.json", "", datasets="trec", encoders="cnn", seeds=2, add="trec/cnn/2", recipe="code"),

@@ -413,4 +413,4 @@ def _check_recipe(trains, epochs, batch_size, learning_rate, seed) -> _Recipe:
     if not 0 < learning_rate < math.inf:
         raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0 and finite.")
     epochs, batch_size = whole_number("epochs", epochs, 1), whole_number("batch_size", batch_size, 1)
-    return _Recipe(trains, epochs, batch_size, float(learning_rate), whole_number("seed", seed, 0))
+    return _Recipe(trains, epochs, batch_size, float(learning_rate), whole_number("seed", seed, 0, 2**63 - 1))

@@ -20,6 +20,7 @@ from hf_vat.faithfulness import (
     paired_bootstrap,
 )
 from hf_vat.inference import model_name
+from hf_vat.models.classes import class_names
 from hf_vat.report.probe import write_probe
 
 from .adversarial import adversarial_attention
@@ -178,11 +179,12 @@ class Probe:
 
     @property
     def verdict(self) -> str:
-        """`"yes"`, if all that was measured holds; `"with care"`, if what is needed does; else `"no"`."""
-        failed = [name for name in CRITERIA if self.holds(name) is False]
-        if not failed:
-            return "yes"
-        return "no" if any(CRITERIA[name].needed for name in failed) else "with care"
+        """`"yes"`, if all that was measured holds; `"with care"`, if what is needed does; `"no"`, if that does not; and `"open"`,
+        if that could not be measured."""
+        needed = [self.holds(name) for name, criterion in CRITERIA.items() if criterion.needed]
+        if not all(needed):
+            return "no" if False in needed else "open"
+        return "with care" if any(self.holds(name) is False for name in CRITERIA) else "yes"
 
     def told(self) -> str:
         """The verdict in words, and how many criteria hold."""
@@ -191,6 +193,7 @@ class Probe:
             "yes": "Yes: this attention may be read as an explanation.",
             "with care": "With care: its top words matter, but it is not the explanation of the prediction.",
             "no": "No: this attention should not be read as an explanation.",
+            "open": "Open: what is needed to tell could not be measured on these texts.",
         }[self.verdict]
         return f"{told} {sum(measured)} of {len(measured)} criteria hold."
 
@@ -266,10 +269,13 @@ def probe(
         progress: show progress bars, one for each step.
 
     Raises:
-        InputError: if the model, or the other one, has no attention, or an argument cannot be used.
+        InputError: if the model, or the other one, has no attention, the two have other classes or vocabularies, or an
+            argument cannot be used.
     """
     for one in (model, *([] if other is None else [other])):
         check_attention(one)
+    if other is not None:
+        _check_alike(model, other)
     if len(texts) < 2:
         raise InputError(f"There are {len(texts)} texts; intervals need two or more.")
     common = {"batch_size": batch_size, "max_length": max_length, "progress": progress}
@@ -319,6 +325,21 @@ def probe(
     }
     table = [one._asdict() for one in permutation_table(shuffled)]
     return Probe(setup, findings, scores, table, curve, explanations)
+
+
+def _check_alike(model, other) -> None:
+    names, others = class_names(model.config), class_names(other.config)
+    if names != others:
+        raise InputError(
+            f"The other model has the classes {', '.join(others)}, and the model {', '.join(names)}; give the same training "
+            "with another seed."
+        )
+    sizes = [one.get_input_embeddings().num_embeddings for one in (model, other)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            f"The other model has a vocabulary of {sizes[1]} tokens, and the model one of {sizes[0]}; give the same training "
+            "with another seed."
+        )
 
 
 def _faithfulness(model, tokenizer, explanations: dict, common: dict) -> tuple[dict, Finding, Finding]:

@@ -14,6 +14,7 @@ from hf_vat.analysis import probe
 from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, load_classifier, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
+from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import table
@@ -45,7 +46,11 @@ def main():
     whole_number("--train_texts", args.train_texts, 0)
     folder = output_folder("--output_dir", args.output_dir)
     model, tokenizer = load_classifier(args.model)
-    other = load_classifier(args.other)[0] if args.other else None
+    other = None
+    if args.other:
+        other, others = load_classifier(args.other)
+        if others.get_vocab() != tokenizer.get_vocab():
+            raise InputError(f"--other {args.other} has another vocabulary than {args.model}; give the same training.")
     texts, labels = load_texts(data_args, model)
     train: list = []
     if args.train_texts and (data_args.train_file or data_args.dataset_name or data_args.paper_dataset):

@@ -102,7 +102,7 @@ def criteria_table(report: dict) -> Table:
         ["question", "answer", "value", "wanted", "mean [95 %]"],
         rows,
         "The thresholds are a matter of judgement; the verdict is “yes” if all that was measured holds, “with care” if all that is "
-        "needed does, else “no”.",
+        "needed does, “open” if that could not be measured, else “no”.",
     )
 
 

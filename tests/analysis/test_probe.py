@@ -54,6 +54,9 @@ def test_a_threshold_belongs_to_what_holds():
         ({"random": -0.01}, "no"),
         ({"permutation": 0.05}, "no"),
         ({"permutation": 0.05, "agreement": 0.1}, "no"),
+        ({"permutation": None}, "open"),
+        ({"permutation": None, "agreement": 0.1}, "open"),
+        ({"permutation": None, "random": -0.01}, "no"),
     ],
 )
 def test_the_verdict(values, verdict):
@@ -136,6 +139,19 @@ def test_what_cannot_be_probed(data, make_model):
             probe(tokenizer=tokenizer, texts=texts, labels=labels, **arguments)
     with pytest.raises(InputError, match="two or more"):
         probe(model, tokenizer, texts[:1], labels[:1])
+    for change, message in (
+        ({"id2label": {0: "other", 1: "names"}}, "the classes other, names, and the model"),
+        ({"vocab_size": 99}, "a vocabulary of 99 tokens"),
+    ):
+        with pytest.raises(InputError, match=message):
+            probe(model, tokenizer, texts, labels, other=make_model("att", **change))
+
+
+def test_of_texts_of_one_word_the_verdict_is_open(data):
+    model, tokenizer, _, _ = data
+    made = probe(model, tokenizer, [tokenizer.convert_ids_to_tokens(place) for place in range(10, 14)], [0, 1, 0, 1])
+    assert made.findings["permutation"].value is None and made.verdict == "open" and made.told().startswith("Open: ")
+    assert json.dumps(made.to_dict(), allow_nan=False)
 
 
 def test_the_command(data, tmp_path, monkeypatch, capsys):
@@ -158,6 +174,16 @@ def test_the_command(data, tmp_path, monkeypatch, capsys):
     assert report["n_texts"] == report["n_train_texts"] == len(texts)
     assert report["told"] in out and all(reason in out for reason in report["reasons"])
     assert len(report["adversary"]) > 2
+    # Another training has the same words, in the same places.
+    moved = type(tokenizer).from_pretrained(tmp_path / "model")
+    moved.add_tokens(["unheard-of"])
+    for part in (model, moved):
+        part.save_pretrained(tmp_path / "other")
+    other = ["--other", str(tmp_path / "other"), "--output_dir", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", ["hf-vat", "probe", *line.split(), *other])
+    with pytest.raises(SystemExit) as ended:
+        commands.main()
+    assert ended.value.code == 2 and "has another vocabulary than" in capsys.readouterr().err
 
 
 def test_the_how_to_page_has_every_criterion():
