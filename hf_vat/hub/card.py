@@ -277,15 +277,20 @@ def _system(facts: CardFacts) -> str:
             f"Its text vector is {_POOLING[config.pooling]}; it has no attention that would say what each word weighs."
         )
     elif config.bottleneck == "none":
-        parts.append("Its attention, trained by the classification loss alone, says what each word weighs.")
+        other = config.vw_penalty != "none" or config.word_objective in _WORD_TERMS
+        by = "by the loss below" if other else "by the classification loss alone"
+        parts.append(f"Its attention, trained {by}, says what each word weighs.")
     else:
         parts.append(
             "Its attention, trained in turn with the encoder through a variational information bottleneck (VAT), says what "
             "each word weighs."
         )
+    if config.word_objective in _POOLED:
+        parts.append(f"What is pooled of a token is its state {_POOLED[config.word_objective]} its embedding.")
     return " ".join(parts)
 
 
+_POOLED = {"concat": "beside", "residual": "plus"}
 _POOLING = {
     "first": "that of the first token",
     "max": "the maximum over those of its tokens",

@@ -86,6 +86,7 @@ _TOLD = (
     *("mask_type", "mask_layers", "mask_hidden_size", "mask_sample", "mask_reduction", "mask_site"),
     *("mask_beta", "mask_beta_start", "mask_beta_end", "mask_beta_step_epochs", "weight_decay", "weight_decay_on"),
     *("attention_type", "attention_scale", "vw_penalty", "vw_weight"),
+    *("word_objective", "word_weight", "mlm_probability"),
     *("pooling", "bottleneck", "heads", "beta", "kl_reduction"),
     *("start", "start_epochs", "compress_epochs", "learn_epochs"),
     *("num_train_epochs", "learning_rate", "compressor_learning_rate", "optim_args"),

@@ -284,6 +284,23 @@ def test_a_model_with_a_mask_and_one_that_does_not_explain_itself(run):
     assert "vmask" in ModelCard(card).data.tags and "0.5 when these weights were made" in card
 
 
+@pytest.mark.parametrize(
+    ("settings", "said", "unsaid"),
+    [
+        ({}, "trained by the classification loss alone", "pooled of a token"),
+        ({"word_objective": "tying", "word_weight": 0.5}, "0.5 times the mean distance between", "loss alone"),
+        ({"word_objective": "mlm", "mask_token_id": 4}, "1 times the cross-entropy of hidden words", "loss alone"),
+        ({"word_objective": "conicity"}, "1 times the mean cosine", "loss alone"),
+        ({"vw_penalty": "square", "vw_weight": 0.1, "head_layers": 1}, "0.1 times VᵀW", "loss alone"),
+        ({"word_objective": "concat"}, "its state beside its embedding", "plus its embedding"),
+        ({"word_objective": "residual"}, "its state plus its embedding", "beside its embedding"),
+    ],
+)
+def test_a_card_tells_what_the_loss_and_the_states_have(settings, said, unsaid):
+    card = unescape(model_card(CardFacts("tiny", BertVATConfig(bottleneck="none", **settings), 0)))
+    assert said in card and unsaid not in card
+
+
 def test_an_eval_result_by_hand(config):
     accuracy = Result("accuracy", 0.75, "share", "test", 200, (0.6954, 0.80496))
     facts = CardFacts("tiny", config, 3, data=Origin("SST-2", "SetFit/sst2", "x", "f00"), results=[accuracy])

@@ -78,3 +78,8 @@ def test_what_has_no_effect_is_not_said():
         "pooling attention, bottleneck none, num_train_epochs 4, learning_rate 0.1, compressor_learning_rate 0.2, "
         "lr_scheduler_type constant, per_device_train_batch_size 8, train_sampling_strategy random"
     )
+
+
+def test_a_word_objective_is_said_where_there_is_one():
+    said = describe_recipe({"word_objective": "mlm", "word_weight": 0.5, "mlm_probability": 0.3, "vw_weight": 0.1})
+    assert said == "word_objective mlm, word_weight 0.5, mlm_probability 0.3"
