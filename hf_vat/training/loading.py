@@ -71,8 +71,19 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
 
 
 def _mask_token(tokenizer, settings: dict) -> dict:
-    """What `word_objective="mlm"` has to know of the tokenizer."""
-    return {"mask_token_id": tokenizer.mask_token_id} if settings.get("word_objective") == "mlm" else {}
+    """What `word_objective="mlm"` has to know of the tokenizer.
+
+    Raises:
+        InputError: if the tokenizer has no mask token.
+    """
+    if settings.get("word_objective") != "mlm":
+        return {}
+    if tokenizer.mask_token_id is None:
+        raise InputError(
+            f"--word_objective mlm hides words behind a mask token, and the {type(tokenizer).__name__} of "
+            f"{tokenizer.name_or_path} has none; choose another word objective, or another encoder."
+        )
+    return {"mask_token_id": tokenizer.mask_token_id}
 
 
 def _pretrained_model(model_args: ModelArguments, settings: dict):

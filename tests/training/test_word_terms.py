@@ -7,10 +7,11 @@ import sys
 import pytest
 import torch
 from runs import SMALL, StopAt, assert_same_weights, broken_and_unbroken, records
-from transformers import AutoTokenizer, set_seed
+from transformers import AutoTokenizer, GPT2Config, GPT2Model, PreTrainedTokenizerFast, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig, EncoderForVATClassification
 from hf_vat.commands.train import main
+from hf_vat.errors import InputError
 
 TERMS = {
     "tying": {"word_objective": "tying", "word_weight": 0.5},
@@ -93,3 +94,17 @@ def test_the_command_trains_dp(train_on):
     )  # fmt: skip
     out = model(**tokenizer("a good film", return_tensors="pt"))
     torch.testing.assert_close((out.token_importance.unsqueeze(-1) * out.polarity_scores).sum(1), out.logits)
+
+
+def test_a_tokenizer_without_a_mask_token_has_nothing_to_hide_words_behind(tokenizer, tmp_path, monkeypatch, capsys):
+    without = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    )
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 32, "vocab_size": len(tokenizer), "pad_token_id": 0}
+    GPT2Model(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(tmp_path / "gpt2")
+    without.save_pretrained(tmp_path / "gpt2")
+    (tmp_path / "t.csv").write_text("text,label\n" + "a good film,good\na bad plot,bad\n" * 4)
+    line = f"--model_name_or_path {tmp_path}/gpt2 --train_file {tmp_path}/t.csv --output_dir {tmp_path}/out"
+    monkeypatch.setattr(sys, "argv", ["hf-vat train", *line.split(), "--word_objective", "mlm"])
+    with pytest.raises(InputError, match=r"hides words behind a mask token, and the .* has none; choose"):
+        main()
