@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import combinations
-from math import inf
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -12,13 +11,19 @@ import torch
 from tqdm.auto import tqdm
 
 from hf_vat.distributions import jensen_shannon
-from hf_vat.errors import InputError
 from hf_vat.explanations.analysis import text_generator
 from hf_vat.inference import whole_number
 from hf_vat.models.attention import masked_softmax
 from hf_vat.models.words import EncodedText
 
-from .states import AttentionBatch, attended_probabilities, attention_batches, measure_texts, total_variation
+from .states import (
+    AttentionBatch,
+    attended_probabilities,
+    attention_batches,
+    measure_texts,
+    positive_number,
+    total_variation,
+)
 
 # As in the authors' code, github.com/successar/AttentionExplanation
 _SPREAD = 3.0  # standard deviation of the start, in log attention
@@ -91,15 +96,11 @@ def adversarial_attention(
     Raises:
         InputError: if an argument cannot be used, the model has no attention, or the file belongs to another call.
     """
-    if not 0 < epsilon <= 1:
-        raise InputError(f"epsilon is {epsilon!r}; it must be more than 0 and at most 1.")
-    if not 0 < learning_rate < inf:
-        raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0 and finite.")
     settings: dict[str, Any] = {
         "n_adversaries": whole_number("n_adversaries", n_adversaries, 1),
-        "epsilon": float(epsilon),
+        "epsilon": positive_number("epsilon", epsilon, 1.0),
         "n_steps": whole_number("n_steps", n_steps, 1),
-        "learning_rate": float(learning_rate),
+        "learning_rate": positive_number("learning_rate", learning_rate),
         "seed": whole_number("seed", seed, 0),
     }
 

@@ -23,7 +23,7 @@ from hf_vat.models import WordEncoderConfig
 from hf_vat.models.attention import masked_softmax
 from hf_vat.models.words import EncodedText
 
-from .states import attended_probabilities, attention_batches, check_attention, total_variation
+from .states import attended_probabilities, attention_batches, check_attention, positive_number, total_variation
 
 WEIGHTS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1)
 TRAINS = ("model", "attention")
@@ -400,17 +400,18 @@ def _encode(model, tokenizer, texts, max_length: int | None, needed: str | None)
 
 
 def _check_weights(weights) -> list[float]:
-    weights = [float(weight) for weight in weights]
-    wrong = [weight for weight in weights if not 0 <= weight < math.inf]
-    if wrong or not weights:
+    try:
+        found = [float(weight) for weight in weights]
+    except (TypeError, ValueError):
+        found = []
+    if not found or not all(0 <= weight < math.inf for weight in found):
         raise InputError(f"weights are {weights}; give one or more numbers from 0, such as 0.001.")
-    return weights
+    return found
 
 
 def _check_recipe(trains, epochs, batch_size, learning_rate, seed) -> _Recipe:
     if trains not in TRAINS:
         raise InputError(f"trains is {trains!r}; choose one of {', '.join(map(repr, TRAINS))}.")
-    if not 0 < learning_rate < math.inf:
-        raise InputError(f"learning_rate is {learning_rate!r}; it must be more than 0 and finite.")
+    learning_rate = positive_number("learning_rate", learning_rate)
     epochs, batch_size = whole_number("epochs", epochs, 1), whole_number("batch_size", batch_size, 1)
-    return _Recipe(trains, epochs, batch_size, float(learning_rate), whole_number("seed", seed, 0, 2**63 - 1))
+    return _Recipe(trains, epochs, batch_size, learning_rate, whole_number("seed", seed, 0, 2**63 - 1))

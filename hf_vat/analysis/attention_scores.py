@@ -28,7 +28,7 @@ from hf_vat.models.classes import class_names
 from hf_vat.models.words import EncodedText, maximum_length, special_tokens_around
 from hf_vat.writing import written_beside
 
-from .states import check_attention
+from .states import check_attention, check_finite
 
 CONTEXTS = ("average", "alone")
 FIELDS = ("attention_score", "polarity_score", "attention")
@@ -240,7 +240,8 @@ def attention_scores(
         bar: for jobs that this is a part of, their open progress bar, which is moved by one for each model input.
 
     Raises:
-        InputError: if an argument cannot be used, the model has no attention, or no word occurs often enough.
+        InputError: if an argument cannot be used, the model has no attention or gives numbers that are not finite, or no word occurs
+            often enough.
     """
     texts = check_texts(texts)
     check_attention(model)
@@ -449,6 +450,7 @@ class _Run:
             for positions, found in batches:
                 with torch.inference_mode():
                     logits = self.model.logits_of(found.states).double()  # [B, T, C]
+                check_finite(self.model, logits[found.content], found.scores)
                 polarity = logits[..., 1:] - logits[..., :1] if logits.shape[-1] == 2 else logits
                 of_tokens = (found.scores.double(), polarity, found.attention.double())
                 yield positions, _of_words([owners[position] for position in positions], *of_tokens)

@@ -20,7 +20,7 @@ from hf_vat.errors import InputError, check_texts, import_extra
 from hf_vat.inference import encode_texts, forward_batches, progress_bar, whole_number
 from hf_vat.models.word_objective import conicity, distance_to_words, mean_over
 
-from .states import check_attention
+from .states import check_attention, check_finite
 
 LAYERS = ("states", "words")
 
@@ -161,7 +161,7 @@ def plug_in_information(words: np.ndarray, clusters: np.ndarray) -> tuple[float,
     size = len(words)
     parts = np.log(of_pairs[pairs] * size / (of_words[words] * of_clusters[clusters]))
     share = of_words / size
-    return float(-(share * np.log(share)).sum()), max(0.0, float(parts.mean())), parts
+    return float((share * -np.log(share)).sum()), max(0.0, float(parts.mean())), parts
 
 
 def state_distances(
@@ -213,6 +213,7 @@ def _token_states(
 
     with progress_bar("token states", len(texts), progress, bar) as shown:
         for positions, (input_ids, found) in forward_batches(model, tokenizer, encoded, batch_size, states):
+            check_finite(model, found.states[found.content])
             yield positions, input_ids, found
             shown.update(len(positions))
 

@@ -1,5 +1,6 @@
 """Token states and attention of many texts, so that another attention can be tried on them."""
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from os import PathLike
@@ -59,6 +60,27 @@ def check_attention(model) -> None:
             f'The model has pooling="{model.config.pooling}", and no attention that another could take the place of; train '
             'one with pooling="attention".'
         )
+
+
+def check_finite(model, *values: torch.Tensor) -> None:
+    """
+    Raises:
+        InputError: if a number that the model gives is none.
+    """
+    if not all(torch.isfinite(one).all() for one in values):
+        raise InputError(f"{type(model).__name__} gives numbers that are not finite; its training has diverged.")
+
+
+def positive_number(name: str, value, most: float = math.inf) -> float:
+    """
+    Raises:
+        InputError: if it is no finite number above 0, or too large.
+    """
+    if isinstance(value, str) or not 0 < value <= most or value == math.inf:
+        raise InputError(
+            f"{name} is {value!r}; it must be a number of more than 0 and {'finite' if most == math.inf else f'at most {most:g}'}."
+        )
+    return float(value)
 
 
 def attention_batches(

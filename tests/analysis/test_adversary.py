@@ -169,6 +169,10 @@ test_refusals = refuses(
     (lambda make_model, tokenizer: train_adversary(make_model(), tokenizer, ["a"], 0, epochs=0), "epochs is 0"),
     (lambda make_model, tokenizer: train_adversary(make_model(), tokenizer, ["a"], 0, learning_rate=0), "learning_rate is 0"),
     (lambda make_model, tokenizer: adversary_curve(make_model(), tokenizer, ["a"], ["a"], []), r"weights are \[\]"),
+    (lambda make_model, tokenizer: adversary_curve(make_model(), tokenizer, ["a"], ["a"], 0.1), r"weights are 0.1; give"),
+    (lambda make_model, tokenizer: adversary_curve(make_model(), tokenizer, ["a"], ["a"], ["x"]), r"weights are \['x'\]"),
+    (lambda make_model, tokenizer: train_adversary(make_model(), tokenizer, ["a"], 0, learning_rate="x"), "learning_rate is 'x'"),
+    (lambda make_model, tokenizer: train_adversary(make_model(), tokenizer, ["a"], 0, seed=2**70), "seed is"),
     (lambda make_model, tokenizer: adversary_curve(make_model(), tokenizer, ["a"], []), "test_texts is empty"),
     (
         lambda make_model, tokenizer: measure_adversary(make_model(), make_model("vat", num_labels=3), tokenizer, ["a"]),

@@ -284,6 +284,15 @@ def test_whatever_classes_are_called_no_two_types_have_one_name(names):
     assert sorted(types[:-1]) == sorted(names) and len(set(types)) == len(names) + 1
 
 
+@pytest.mark.parametrize("of", ["attention", "learner_head"])
+def test_a_model_that_has_diverged_has_no_scores(make_lstm, word_tokenizer, of):
+    model = make_lstm()
+    with torch.no_grad():
+        next(getattr(model, of).parameters()).fill_(float("nan"))
+    with pytest.raises(InputError, match="not finite; its training has diverged"):
+        attention_scores(model, word_tokenizer, ["good film", ""], [0, 1])
+
+
 def test_csv_has_a_row_for_each_word(tmp_path):
     path = tmp_path / "missing folder" / "words.csv"
     TABLE.to_csv(path)

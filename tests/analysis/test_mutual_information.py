@@ -19,6 +19,7 @@ from hf_vat import (
 from hf_vat.analysis import mutual_information, state_distances
 from hf_vat.analysis.mutual_information import plug_in_information
 from hf_vat.data.vocabulary import train_word_tokenizer
+from hf_vat.errors import InputError
 
 pytest.importorskip("sklearn")
 
@@ -144,6 +145,15 @@ def test_states_that_are_the_words_are_at_no_distance_and_wider_ones_at_none():
     assert not found.distance.any() and found.cosine[0] == pytest.approx(1) and found.conicity[2] == pytest.approx(1)
     wider = state_distances(*make(word_objective="concat"), TEXTS)
     assert wider.distance is None and wider.cosine is None and wider.conicity.shape == (5,)
+
+
+@pytest.mark.parametrize("measure", [mutual_information, state_distances])
+def test_a_model_that_has_diverged_is_refused(measure, lstm):
+    model, tokenizer = lstm
+    with torch.no_grad():
+        model.get_input_embeddings().weight[:] = float("nan")
+    with pytest.raises(InputError, match="not finite; its training has diverged"):
+        measure(model, tokenizer, TEXTS)
 
 
 test_refusals = refuses(
