@@ -1,6 +1,7 @@
 """Mutual information of words and states, by hand and at its limits, and how far states are from embeddings."""
 
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_states_that_are_the_words_are_at_no_distance_and_wider_ones_at_none():
 
 @pytest.mark.parametrize("measure", [mutual_information, state_distances])
 def test_a_model_that_has_diverged_is_refused(measure, lstm):
-    model, tokenizer = lstm
+    model, tokenizer = deepcopy(lstm[0]), lstm[1]
     with torch.no_grad():
         model.get_input_embeddings().weight[:] = float("nan")
     with pytest.raises(InputError, match="not finite; its training has diverged"):
