@@ -179,7 +179,7 @@ class Results(ABC):
         return "; ".join(f"`{name}`: {describe(encoder)}" for name, encoder in used.items())
 
     def summaries(self) -> list[dict]:
-        """The results with means in the place of the values of single texts."""
+        """The results with means in the place of the values of single texts; settings stay as they are."""
         return [_with_means(result) for result in self.results.values()]
 
     def _kind(self, row: str) -> str:
@@ -333,7 +333,7 @@ class Paper(ABC):
 
 def _with_means(value):
     if isinstance(value, dict):
-        return {name: _with_means(one) for name, one in value.items()}
+        return {name: one if name == "settings" else _with_means(one) for name, one in value.items()}
     if isinstance(value, list) and all(isinstance(one, int | float) for one in value):
         return float(np.mean(value))
     return value

@@ -13,7 +13,14 @@ from hf_vat.reproduction import PAPERS, CellSettings, run_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
-FILES = {"vat": "vat", "minilm/vat": "vat", "vmask": "vmask", "vmask-code": "vmask"}  # file: paper
+FILES = {
+    "vat": "vat",
+    "minilm/vat": "vat",
+    "vmask": "vmask",
+    "vmask-code": "vmask",
+    "attention_scores": "attention-scores",
+    "word_objectives": "word-objectives",
+}  # file: paper
 # Of the texts with labelled words the JSON file has means, and not their number.
 NOT_IN_JSON = {"847 positive and 692 negative texts that have": "Texts that have"}
 
@@ -85,7 +92,8 @@ def test_a_cell_that_is_trained_again_has_the_same_result(file, cell, tmp_path, 
         pytest.skip(f"{folder} has no {finished}")
     results = PAPERS[FILES[file]].results
     [expected] = results({cell: known[0]}).summaries()
-    settings = CellSettings(str(shared_data), str(tmp_path), bf16=expected["settings"]["bf16"])
+    given = {name: expected["settings"][name] for name in ("max_train_samples", "max_eval_samples", "bf16")}
+    settings = CellSettings(str(shared_data), str(tmp_path), **given)
     try:
         cell.arguments(settings)
     except InputError as error:  # word vectors, or the pretrained encoder
