@@ -3,7 +3,7 @@
     make quickstart
     python examples/probe.py
 
-Needs no network: the sentences are those of the quickstart. On 2 cores it takes about two minutes for each model.
+Needs no network: the sentences are those of the quickstart.
 """
 
 import time

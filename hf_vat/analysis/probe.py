@@ -21,7 +21,7 @@ from hf_vat.faithfulness import (
 )
 from hf_vat.inference import model_name
 from hf_vat.models.classes import class_names
-from hf_vat.report.probe import write_probe
+from hf_vat.report.probe import as_sentence, write_probe
 
 from .adversarial import adversarial_attention
 from .adversary import AdversaryCurve, adversary_curve
@@ -204,7 +204,7 @@ class Probe:
             if self.holds(name) is False:
                 bound = "at least" if criterion.at_least else "at most"
                 found.append(
-                    f"{_sentence(criterion.fails)}: {self.findings[name].value:.3f}, wanted {bound} {criterion.threshold:g}."
+                    f"{as_sentence(criterion.fails)}: {self.findings[name].value:.3f}, wanted {bound} {criterion.threshold:g}."
                 )
         return found
 
@@ -426,7 +426,3 @@ def _planted(model, tokenizer, attention: list[Explanation], seed: int, common: 
     recall = float(np.mean([one.recall for one in points]))
     told = f"{len(points)} texts: {hits.mean():.2f} against {chance.mean():.2f} by chance; of the top 5 words {recall:.2f}."
     return Finding(test.low, Interval(test.difference, test.low, test.high), told)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -108,11 +108,12 @@ def criteria_table(report: dict) -> Table:
 
 def _measures_table(report: dict) -> Table:
     rows = [
-        [one["question"], _sentence(one["measured"]) + "." + (f" {one['note']}" if one["note"] else "")]
+        [one["question"], as_sentence(one["measured"]) + "." + (f" {one['note']}" if one["note"] else "")]
         for one in report["criteria"].values()
     ]
     return Table("What was measured", ["question", "value"], rows)
 
 
-def _sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
+    """The text with a capital at its beginning."""
     return text[:1].upper() + text[1:]
