@@ -505,12 +505,16 @@ class VATClassifier(_Base):
 
     def logits_of(self, text: torch.Tensor) -> torch.Tensor:
         """Logits [..., C] that the predicting head makes of text vectors R, [..., H]."""
-        if self.bottleneck is None or (self.config.predict_from == "learner" and self.learner_head is not None):
-            assert self.learner_head is not None
-            return self.learner_head(text)
         head = self.compressor_head or self.learner_head
-        assert head is not None
+        if self.config.predict_from == "learner" or self.bottleneck is None or head is None:
+            return self._learner_logits(text)
         return head(self.bottleneck.mean(text))
+
+    def _learner_logits(self, text: torch.Tensor) -> torch.Tensor:
+        if self.learner_head is not None:
+            return self.learner_head(text)
+        assert self.bottleneck is not None and self.compressor_head is not None  # heads="shared_mean"
+        return self.compressor_head(self.bottleneck.mean(text))
 
     def attention_polarity_product(self) -> torch.Tensor:
         """VᵀW of the attention's direction and the vectors of a linear learner head, [C] or for two classes [1]; with an affine
@@ -622,10 +626,7 @@ class VATClassifier(_Base):
         in_loss = PHASES[self.phase].loss if self.training else (predicting,)
         by_head, divergence = {}, None
         if predicting == "learner" or "learner" in in_loss:
-            if self.learner_head is not None:
-                by_head["learner"] = self.learner_head(text)
-            elif self.bottleneck is not None and self.compressor_head is not None:
-                by_head["learner"] = self.compressor_head(self.bottleneck.mean(text))
+            by_head["learner"] = self._learner_logits(text)
         head = self.compressor_head or self.learner_head
         if self.bottleneck is not None and head is not None and "compressor" in (predicting, *in_loss):
             z, divergence = self.bottleneck(text)
