@@ -1,8 +1,11 @@
 """Which package imports which, read from the source: at the top of a file, in a function, and for types alone."""
 
 import ast
+import importlib
+import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -52,3 +55,12 @@ def test_a_room_imports_only_from_rooms_below_it(room):
 def test_imports_are_seen():
     assert {"errors", "explained", "faithfulness"} <= imports()["report"]
     assert {"report", "faithfulness"} <= imports()["explanations"]
+
+
+def test_no_module_has_the_name_of_what_its_package_gives():
+    """Which of both an import finds, and a page of the API shows, would depend on the order."""
+    for package in (one.name for one in pkgutil.walk_packages(hf_vat.__path__, "hf_vat.") if one.ispkg):
+        given = importlib.import_module(package)
+        for module in pkgutil.iter_modules(given.__path__):
+            found = getattr(given, module.name, None)
+            assert found is None or isinstance(found, ModuleType), f"{package}.{module.name}"

@@ -9,7 +9,13 @@ from .adversary import (
     measure_adversary,
     train_adversary,
 )
-from .attention_scores import (
+from .controls import Uniform, uniform_attention
+from .flow import GradientFlow, gradient_flow
+from .information import MutualInformation, StateDistances, mutual_information, state_distances
+from .permutation import Permutation, PermutationBin, permutation_table, permute_attention
+from .pointing import Pointing, pointing_game
+from .probing import CRITERIA, Criterion, Finding, Probe, probe
+from .scores import (
     AttentionScores,
     ScoredWord,
     TypeMeans,
@@ -18,12 +24,6 @@ from .attention_scores import (
     token_type,
     type_separation,
 )
-from .controls import Uniform, uniform_attention
-from .gradient_flow import GradientFlow, gradient_flow
-from .mutual_information import MutualInformation, StateDistances, mutual_information, state_distances
-from .permutation import Permutation, PermutationBin, permutation_table, permute_attention
-from .pointing import Pointing, pointing_game
-from .probe import CRITERIA, Criterion, Finding, Probe, probe
 
 __all__ = [
     "CRITERIA",

@@ -20,7 +20,7 @@ from math import isfinite
 from pathlib import Path
 
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
-from hf_vat.analysis.attention_scores import CONTEXTS
+from hf_vat.analysis.scores import CONTEXTS
 from hf_vat.arguments import argument
 from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts

@@ -58,10 +58,10 @@ class VATClassifierOutput(ModelOutput):
             |VᵀW| or its square, as `config.vw_penalty` says.
         attention_scores (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Scores a before the softmax, float32; 0 on special tokens and padding.
-        polarity_scores (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, in evaluation, with attention
-            pooling and a linear learner head that predicts):
-            Logits that the head makes of each token's state, float32; 0 on special tokens and padding. Their mean weighted by
-            the attention is `logits`. For two classes the polarity score of Sun & Lu is that of class 1 minus that of class 0.
+        polarity_scores (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, in evaluation):
+            Logits that a linear learner head makes of each token's state, float32; 0 on special tokens and padding. Their mean
+            weighted by the attention is `logits`. For two classes the polarity score of Sun & Lu is that of class 1 minus that of
+            class 0. None without attention pooling, and where another head predicts.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
         token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):

@@ -18,7 +18,7 @@ from hf_vat import (
     WordEncoderConfig,
 )
 from hf_vat.analysis import mutual_information, state_distances
-from hf_vat.analysis.mutual_information import plug_in_information
+from hf_vat.analysis.information import plug_in_information
 from hf_vat.data.vocabulary import train_word_tokenizer
 from hf_vat.errors import InputError
 

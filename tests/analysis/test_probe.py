@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_vat import commands
-from hf_vat.analysis.probe import CRITERIA, Finding, Probe, probe
+from hf_vat.analysis.probing import CRITERIA, Finding, Probe, probe
 from hf_vat.errors import InputError
 from hf_vat.explanations import load_explanations
 
