@@ -225,7 +225,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             name: [_without("results")]
             for name in (
                 *("datasets", "encoders", "seeds", "add", "recipe", "systems", "data_dir", "work_dir", "jobs"),
-                *("max_train_samples", "max_eval_samples"),
+                *("max_train_samples", "max_eval_samples", "extend"),
             )
         },
     },

@@ -134,7 +134,7 @@ CASES = {
         **rows("", "--encoders lstm,minilm", bf16=""),
         **rows("--results vmask.json", "", datasets="trec", encoders="cnn", seeds=2, add="trec/cnn/2", recipe="code"),
         **rows("--results vmask.json", "", systems="base,VMASK", data_dir="data", work_dir="runs/cells", jobs=2),
-        **rows("--results vmask.json", "", max_train_samples=20, max_eval_samples=20),
+        **rows("--results vmask.json", "", max_train_samples=20, max_eval_samples=20, extend="vmask.json"),
     },
 }
 # Settings of a model that say themselves what they need: tests/models/test_settings.py.

@@ -14,7 +14,11 @@ trains VMASK also as its published code does, and writes vmask-code.md.
 
     hf-vat reproduce vmask --results docs/results/vmask.json --output_dir docs/results
 
-writes the tables again from what such a command has written, without training anything.
+writes the tables again from what such a command has written, without training anything, and
+
+    hf-vat reproduce vmask --extend docs/results/vmask.json --datasets imdb --encoders cnn --data_dir data
+
+adds to them what it trains.
 """
 
 import shlex
@@ -59,6 +63,11 @@ class ReproduceArguments:
     systems: str | None = argument(None, f"Some of the systems: {_of_each('systems')}; all by default.")
     results: str | None = argument(
         None, "A JSON file of such a command, to write its tables again; nothing is run, and pictures stay."
+    )
+    extend: str | None = argument(
+        None,
+        "A JSON file of such a command with other data sets or encoders, which then are on the page too; nothing of it is "
+        "run again.",
     )
     data_dir: str | None = argument(
         None, "Folder with a folder of files for each data set, or that of the only one; the Hub by default."
@@ -118,10 +127,12 @@ def main():
         for (dataset, encoder), seeds in wanted.items()
         for cell in paper.cells(dataset, under_recipe(encoder, recipe), seeds, tables, systems)
     ]
+    earlier = None if args.extend is None else paper.earlier(args.extend, settings, cells)
     lines = [f"{one.encoder}, {one.kind}: {one.describe(settings)}" for one in cells if one.kind not in one.timed]
     print("\n".join(dict.fromkeys(lines)), flush=True)
     results = paper.results(run_cells(cells, settings, args.jobs))
-    path = paper.write(results, settings, tables, output, shlex.join(["hf-vat", "reproduce", *sys.argv[1:]]))
+    command = shlex.join(["hf-vat", "reproduce", *sys.argv[1:]])
+    path = paper.write(results, settings, tables, output, command, earlier)
     print(f"\n{path.read_text(encoding='utf-8')}\nWritten to {path}")
 
 

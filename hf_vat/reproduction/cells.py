@@ -238,14 +238,17 @@ class Cell(ABC):
         path = self.folder(settings) / RESULT
         if not path.is_file():
             return None
-        result, ours = json.loads(path.read_text(encoding="utf-8")), self.decisive(settings)
-        theirs = result.get("settings", {})
-        different = [
-            f"{name} was {theirs.get(name)!r} and is {ours[name]!r}" for name in ours if theirs.get(name) != ours[name]
-        ]
-        if different:
-            raise InputError(f"{path} was made with other settings: {'; '.join(different)}. Choose another --work_dir.")
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if told := self.differs(result, settings):
+            raise InputError(f"{path} was made with other settings: {told}. Choose another --work_dir.")
         return result
+
+    def differs(self, result: Mapping, settings: CellSettings) -> str:
+        """Which settings a result was made with that are not these; empty if none."""
+        theirs, ours = result.get("settings", {}), json.loads(json.dumps(self.decisive(settings)))
+        return "; ".join(
+            f"{name} was {theirs.get(name)!r} and is {ours[name]!r}" for name in ours if theirs.get(name) != ours[name]
+        )
 
 
 def run_cells(cells: Sequence[Cell], settings: CellSettings, jobs: int = 1) -> dict[Cell, dict]:

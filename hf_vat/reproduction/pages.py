@@ -17,13 +17,13 @@ class Figure(NamedTuple):
     Attributes:
         name: of its file, without suffix.
         heading: what it shows.
-        draw: makes an SVG element, and the file at the path it is given.
+        draw: makes an SVG element, and the file at the path it is given; None of a figure that is there already.
         shows_texts: whether texts of the data are in it, which then are not ours to publish.
     """
 
     name: str
     heading: str
-    draw: Callable[[str | PathLike | None], str]
+    draw: Callable[[str | PathLike | None], str] | None
     shows_texts: bool = False
 
 
@@ -56,8 +56,9 @@ def write_page(folder: str | Path, page: Page, runs: Mapping[str, Sequence[Expla
     path = write_tables(folder, page)
     folder, drawn = path.parent, {}
     for figure in page.figures:
-        figure.draw(folder / f"{figure.name}.png")
-        drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
+        if figure.draw is not None:
+            figure.draw(folder / f"{figure.name}.png")
+            drawn[figure.heading] = figure.draw(folder / f"{figure.name}.svg")
     about = {"about": " ".join(page.introduction), "texts": f"below, the first of {', '.join(runs)}"}
     write_report(folder / f"{page.name}.html", page.title, runs, settings=about, tables=page.tables, figures=drawn)
     return path

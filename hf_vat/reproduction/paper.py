@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -260,25 +260,38 @@ class Paper(ABC):
         return list(dict.fromkeys(cell for one in wanted for cell in (one.needs, one) if cell is not None))
 
     def write(
-        self, results: Results, settings: CellSettings, numbers: Sequence[int], folder: str | Path, command: str
+        self,
+        results: Results,
+        settings: CellSettings,
+        numbers: Sequence[int],
+        folder: str | Path,
+        command: str,
+        earlier: tuple[Results, dict] | None = None,
     ) -> Path:
         """Write tables, claims and figures; see [`write_page`](hf_vat.reproduction.pages.write_page).
 
         Args:
             numbers: of the paper's tables.
             command: that makes these files again.
+            earlier: what `earlier` gives, which stands on the page too; its pictures stay as they are.
 
         Returns:
             The path of the Markdown file: the paper's name, with that of a recipe other than "paper".
         """
-        summary = {"command": command, "tables": list(numbers), "cells": results.summaries()}
-        dataset, encoder = results.settings()[0]
+        compared, ours = results.compared(numbers), results.settings()
+        summary = {"command": command, "tables": list(numbers), "cells": results.summaries(), **compared}
+        if earlier is not None:
+            before, told = earlier
+            summary["command"] = f"{told['command']}`, then `{command}"
+            summary |= {name: [*told.get(name, []), *summary[name]] for name in ("cells", *compared)}
+            results = self.results(before.results | results.results)
         explained = {}
+        dataset, encoder = ours[0]
         for name, (row, method) in self.shown.items():
             for cell in results.cells(dataset, encoder, row)[:1]:
                 found = load_explanations(cell.explanations(settings, method))[:_ON_PAGE]
                 explained[f"{name} ({encoder}, {dataset}, seed {cell.seed})"] = found
-        return write_page(folder, self._page(results, settings, summary | results.compared(numbers)), explained)
+        return write_page(folder, self._page(results, settings, summary, ours), explained)
 
     def rewrite(self, file: str | Path, folder: str | Path, numbers: Sequence[int] | None = None) -> Path:
         """Write the tables again from the JSON file of `write`, without any cell; pictures stay as they are.
@@ -291,28 +304,67 @@ class Paper(ABC):
         Raises:
             InputError: if the file is none of `write`.
         """
+        results, summary = self.read(file)
+        if numbers:
+            summary["tables"] = list(numbers)
+        return write_tables(folder, self._page(results, None, summary))
+
+    def earlier(self, file: str | Path, settings: CellSettings, cells: Sequence[Cell]) -> tuple[Results, dict]:
+        """What `read` gives, to stand beside other cells.
+
+        Raises:
+            InputError: if the file is none of `write`, was made with other settings, or has a data set and encoder of the cells.
+        """
+        results, summary = self.read(file)
+        wanted = {(cell.dataset, cell.encoder) for cell in cells}
+        for cell, result in results.results.items():
+            if (cell.dataset, cell.encoder) in wanted:
+                raise InputError(
+                    f"{file} has {cell.dataset} with {cell.encoder} already; leave that out of what is run, or leave out --extend."
+                )
+            if told := cell.differs(result, settings):
+                raise InputError(
+                    f"{cell.name} in {file} was made with other settings: {told}. Run with those, or leave out --extend."
+                )
+        return results, summary
+
+    def read(self, file: str | Path) -> tuple[Any, dict]:
+        """Results of the JSON file of `write`, with means in the place of the values of single texts, and all that it holds.
+
+        Raises:
+            InputError: if the file is none of `write`.
+        """
         try:
             summary = json.loads(Path(file).read_text(encoding="utf-8"))
             results = self.results({self.cell(**one["cell"]): one for one in summary["cells"]})
             # The paper's numbers are those of today; earlier files had some that are on another scale.
             summary["claims"] = [results.beside_paper(claim) for claim in summary["claims"]]
-            if numbers:
-                summary["tables"] = list(numbers)
-            page = self._page(results, None, summary)
+            self._page(results, None, summary)  # so that it holds what a page needs
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(f"{file} is no {self.file}.json that hf-vat reproduce {self.name} has written.") from error
-        return write_tables(folder, page)
+        return results, summary
 
     def recipe(self, results: Results) -> str:
         """The recipe that the page is about: "paper" if there is no other."""
         used = {cell.encoder for cell in results.results}
         return [one for one in self.titles if used & {under_recipe(name, one) for name in self.encoders}][-1]
 
-    def _page(self, results: Results, settings: CellSettings | None, summary: dict) -> Page:
+    def _page(
+        self,
+        results: Results,
+        settings: CellSettings | None,
+        summary: dict,
+        drawn: Collection[tuple[str, str]] = (),
+    ) -> Page:
+        """The page, with the figures of some data sets and encoders to be drawn, and the others to be named."""
         recipe = self.recipe(results)
         name = under_recipe(self.file, recipe)
         figures = [
-            one._replace(name=f"{name}-{dataset}-{encoder}-{one.name}", heading=f"{one.heading}, {encoder}, {dataset}")
+            one._replace(
+                name=f"{name}-{dataset}-{encoder}-{one.name}",
+                heading=f"{one.heading}, {encoder}, {dataset}",
+                draw=one.draw if (dataset, encoder) in drawn else None,
+            )
             for dataset, encoder in results.settings()
             for one in self.figures(results, settings, dataset, encoder)
         ]

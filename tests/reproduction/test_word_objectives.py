@@ -164,6 +164,34 @@ def test_the_command_measures_every_system(tiny, reproduced):
     assert "VMASK with attention" in text and f"tying {ENCODERS['lstm'].weights['tying']:g}" in text
 
 
+def test_a_page_grows_by_what_another_command_trains(tiny, settings_of, run_command, tmp_path):
+    settings_of("trec", [f"{word} it,{label}" for word, label in (("who is", "human"), ("where is", "location")) * 4])
+    page = tmp_path / "results" / "word_objectives.json"
+    options = ["word-objectives", "--encoders", "lstm", "--seeds", 1, "--systems", "ATT,mlm"]
+    options += ["--data_dir", tiny.data_dir, "--output_dir", page.parent]
+    run_command(*options, "--datasets", "sst2", "--work_dir", tmp_path / "one")
+    first = json.loads(page.read_text(encoding="utf-8"))
+    picture = page.with_name("word_objectives-sst2-lstm-adversary.png")
+    picture.write_text("as it was", encoding="utf-8")
+    options += ["--work_dir", tmp_path / "two", "--extend", page]
+    with pytest.raises(InputError, match="has sst2 with lstm already"):
+        run_command(*options, "--datasets", "sst2")
+    with pytest.raises(InputError, match="max_train_samples was None and is 20"):
+        run_command(*options, "--datasets", "trec", "--max_train_samples", 20)
+    assert not (tmp_path / "two").exists() or not list(
+        (tmp_path / "two").iterdir()
+    )  # refused before anything was trained
+    run_command(*options, "--datasets", "trec")
+    both = json.loads(page.read_text(encoding="utf-8"))
+    assert both["cells"][:2] == first["cells"] and [one["cell"]["dataset"] for one in both["cells"][2:]] == ["trec"] * 2
+    assert both["claims"][: len(first["claims"])] == first["claims"] != both["claims"]
+    assert both["command"].startswith(f"{first['command']}`, then `hf-vat reproduce")
+    assert picture.read_text(encoding="utf-8") == "as it was"
+    assert page.with_name("word_objectives-trec-lstm-adversary.png").stat().st_size > 1000
+    text = page.with_suffix(".md").read_text(encoding="utf-8")
+    assert "lstm, sst2" in text and "lstm, trec" in text and picture.name in text
+
+
 def test_a_frozen_attention_stays_as_it_was_drawn(tiny):
     data, weights = tiny.load("sst2"), {}
     for epochs in (1, 3):
