@@ -141,7 +141,10 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             ),
         ],
         **{option: [*map(_any_of, one.needs)] for option, one in MODEL_OPTIONS.items() if one.needs},
-        **{name: [_VAT] for name in ("predict_from", "start_epochs", "compress_epochs", "learn_epochs")},
+        **{
+            name: [_VAT]
+            for name in ("predict_from", "start_epochs", "compress_epochs", "learn_epochs", "cache_encoder_outputs")
+        },
         "start": [_VAT, _given("start_epochs")],
         "attention_probe_size": [_one_of("pooling", "attention")],
         **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors")},

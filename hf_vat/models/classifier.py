@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
@@ -112,6 +112,18 @@ class TokenStates:
     content: torch.Tensor
     scores: torch.Tensor
     attention: torch.Tensor
+
+
+class EncodedTexts(NamedTuple):
+    """What a classifier's encoder makes of texts.
+
+    Attributes:
+        states: what attention and heads read of each token, [B, T, H].
+        token_mask: the word mask, float32 [B, T]; None of a model without.
+    """
+
+    states: torch.Tensor
+    token_mask: torch.Tensor | None
 
 
 class ClassificationHead(nn.Module):
@@ -403,6 +415,7 @@ class VATClassifier(_Base):
         inputs_embeds: torch.FloatTensor | None = None,
         special_tokens_mask: torch.Tensor | None = None,
         labels: torch.LongTensor | None = None,
+        encoded_texts: EncodedTexts | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> tuple | VATClassifierOutput:
         r"""
@@ -413,6 +426,12 @@ class VATClassifier(_Base):
                 `suffix_tokens` in the configuration say.
             labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
                 Class ids; -100 leaves a text out of the loss.
+            encoded_texts (`EncodedTexts`, *optional*):
+                What [`encode_texts`] has made of the same texts, in place of running the encoder; neither `hidden_states` nor
+                `attentions` are in the output then.
+
+        Raises:
+            ValueError: for `encoded_texts` in the training of the encoder, which then would have no gradient.
 
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
@@ -425,9 +444,17 @@ class VATClassifier(_Base):
         }
         constant = self.training and self._encoder_is_fixed  # no graph through it
         inputs, content = self._inputs(given, special_tokens_mask)
-        with torch.no_grad() if constant else nullcontext():
-            encoded, token_mask, mask_term = self._encode(inputs, content, **self._wanted(kwargs))
-        states, words = self._states(encoded)  # [B, T, H]
+        encoded, mask_term, words = None, None, None
+        if encoded_texts is None:
+            with torch.no_grad() if constant else nullcontext():
+                encoded, token_mask, mask_term = self._encode(inputs, content, **self._wanted(kwargs))
+            states, words = self._states(encoded)  # [B, T, H]
+        elif self.training and not constant:
+            raise ValueError(
+                f"encoded_texts has no gradient, and phase={self.phase!r} trains the encoder; leave it out."
+            )
+        else:
+            states, token_mask = encoded_texts
         scores, importance = None, None
         if self.attention is not None:
             scores = self.attention(states)  # [B, T]
@@ -447,7 +474,7 @@ class VATClassifier(_Base):
             if mask_term is not None:
                 mask_compression = mask_term * labelled
                 loss = loss + self._beta("mask_beta") * mask_compression.sum() / count
-            if self.word_objective is not None and words is not None:
+            if self.word_objective is not None and words is not None and encoded is not None:
                 word_term = self._word_term(encoded.last_hidden_state, words, inputs, content)
             if word_term is not None:
                 word_term = word_term * labelled
@@ -470,9 +497,19 @@ class VATClassifier(_Base):
             token_importance=importance,
             token_mask=token_mask,
             pooler_output=text,
-            hidden_states=encoded.hidden_states if wanted else None,
+            hidden_states=encoded.hidden_states if wanted and encoded is not None else None,
             attentions=getattr(encoded, "attentions", None),
         )
+
+    def encode_texts(self, special_tokens_mask: torch.Tensor | None = None, **inputs) -> EncodedTexts:
+        """What the encoder makes of texts, for `forward` to go on from, as often as the encoder stays as it is.
+
+        Args:
+            special_tokens_mask, inputs: as in `forward`.
+        """
+        inputs, content = self._inputs(inputs, special_tokens_mask)
+        encoded, token_mask, _ = self._encode(inputs, content, **self._wanted({}))
+        return EncodedTexts(self._states(encoded)[0], token_mask)
 
     def token_states(
         self,

@@ -61,6 +61,13 @@ class VATTrainingArguments(TrainingArguments):
             ACL 2020). An optimizer that scales gradients by their size, such as Adagrad, would else pull the embeddings of
             rare words to 0.
 
+        cache_encoder_outputs (`str`, *optional*, defaults to `"auto"`):
+            A compressor phase leaves the encoder as it is, so each text is encoded once, and its states are read again in the
+            other epochs of the phase. `"memory"` and `"disk"`, a file in `output_dir` that is gone with the process, say where
+            they are kept; `"auto"` takes memory where they need less than a quarter of what is free, else the disk. Texts for
+            which there is no room are encoded in each epoch, as all are with `"off"`. The weights are the same, on a CPU to
+            the bit. Nothing is kept, and the log says why, where inputs of a text differ each time, or the encoder's outputs do.
+
     With frozen embeddings, which are buffers, DistributedDataParallel sends these to all processes at each step. Where
     every process has loaded the same ones, `ddp_broadcast_buffers=False` saves that; leave it for `mask_type="iba"`, whose
     estimates are the first process's.
@@ -113,6 +120,11 @@ class VATTrainingArguments(TrainingArguments):
         "all",
         "What weight_decay is on: all weights, or the layers between word embeddings and scores.",
         choices=["all", "layers"],
+    )
+    cache_encoder_outputs: str = argument(
+        "auto",
+        "Where the encoder's outputs are kept in a compressor phase, so that each text is encoded once.",
+        choices=["auto", "memory", "disk", "off"],
     )
     warmup_steps: float = argument(
         0.1, "Steps of a phase in which the learning rate goes up from 0, or below 1 their share of it."

@@ -29,6 +29,7 @@ from hf_vat.models.phases import PHASES
 from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
 from .callbacks import PhaseCallback, StopOnInterrupt, callbacks_of
+from .encoder_outputs import EncoderOutputs, encoder_outputs
 from .labels import check_labels, find_class_weights
 from .measures import EvaluationMeans, TrainingMeans, measure_texts
 from .monitor import DivergenceWatch, attention_of, warn_of_collapse
@@ -37,6 +38,8 @@ from .resume import read_state, resumed_settings, take_over, write_state
 from .schedule import TERMS, PhaseSchedule, loss_weights, mask_beta_schedule, phase_factor
 from .selection import RoundPatience, early_stopping, warn_of_two_losses
 from .streams import TrainingStream, is_stream, refuse_stream
+
+_EXAMPLES = 16  # texts on which it is seen whether the encoder's outputs can be used again
 
 
 class VATTrainer(PushingTrainer):
@@ -153,6 +156,7 @@ class VATTrainer(PushingTrainer):
         self._own_metrics = {"phase"}
         self._resumed_from: str | None = None
         self._probe_reference: torch.Tensor | None = None
+        self._encoder_outputs: EncoderOutputs | None = None  # in a phase that leaves the encoder as it is
         self._interrupt = StopOnInterrupt()
         self.add_callback(self._interrupt)
         self.add_callback(PhaseCallback(self))
@@ -230,6 +234,7 @@ class VATTrainer(PushingTrainer):
         finally:
             self.is_in_train = False
             self._interrupt.restore()
+            self._encoder_outputs = None
             if self.model is not None:  # which model_init may have failed to make
                 self.classifier.leave_phases()
         if self._interrupt.interrupted:
@@ -273,6 +278,7 @@ class VATTrainer(PushingTrainer):
         rounds from here on."""
         self._trained.clear()
         self._divergence.clear()
+        self._encoder_outputs = None
         self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
         selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
         if selects and self.schedule.alternates:
@@ -289,6 +295,31 @@ class VATTrainer(PushingTrainer):
         in_middle = self.state.epoch is not None and self.state.epoch > epoch + 1e-6  # resumed within the epoch
         if self._probe_reference is None or (self.schedule.begins(epoch) and not in_middle):
             self._probe_reference = self._probe_attention()
+        if "encoder" in PHASES[phase].trained:
+            self._encoder_outputs = None
+        elif self._encoder_outputs is None or self.schedule.begins(epoch):
+            self._encoder_outputs = None  # which first gives back its memory
+            self._encoder_outputs = self._begin_encoder_outputs(epoch)
+
+    def _begin_encoder_outputs(self, epoch: int) -> EncoderOutputs:
+        """For what is left of the phase of an epoch, which leaves the encoder as it is."""
+        starts = [start for start in self.schedule.starts(self.state.num_train_epochs) if start > epoch]
+        epochs = min([*starts, self.state.num_train_epochs]) - epoch
+        args = self.args
+        step = self._train_batch_size * args.gradient_accumulation_steps * args.world_size
+        texts = self._steps_per_epoch * step
+        if self._stream is None:
+            texts = min(texts, len(self.train_dataset))  # type: ignore[arg-type]  # torch's Dataset declares no length
+        with self.compute_loss_context_manager():
+            return encoder_outputs(
+                args.cache_encoder_outputs,
+                self.classifier,
+                lambda: self._first_texts(_EXAMPLES),
+                texts,
+                epochs,
+                args.output_dir,
+                args.world_size,
+            )
 
     # Optimizer and learning rates
 
@@ -355,6 +386,10 @@ class VATTrainer(PushingTrainer):
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         self.model.update_betas()
+        if model.training and self.is_in_train and self._encoder_outputs is not None:
+            with self.compute_loss_context_manager():
+                encoded = self._encoder_outputs.of(inputs)
+            inputs = inputs if encoded is None else {**inputs, "encoded_texts": encoded}
         with self._loss_settings():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         if model.training:
@@ -432,15 +467,19 @@ class VATTrainer(PushingTrainer):
         """Attention on the first training texts, [texts, T] on the CPU; None without attention pooling."""
         if self.model.config.pooling != "attention" or self.train_dataset is None:
             return None
-        if self._stream is not None:
-            rows = self._stream.first
-        else:
-            size = min(self.args.attention_probe_size, len(self.train_dataset))  # type: ignore[arg-type]  # torch's Dataset declares no length
-            rows = [self.train_dataset[position] for position in range(size)]
-        collate = self._get_collator_with_removed_columns(self.data_collator, description="attention probe")
-        batch = self._prepare_inputs(collate(rows))
+        batch = self._first_texts(self.args.attention_probe_size)
         with self.compute_loss_context_manager():
             return attention_of(self.model, batch)
+
+    def _first_texts(self, number: int) -> Any:
+        """The model's inputs for the first training texts, up to a number; of a stream at most `attention_probe_size`."""
+        if self._stream is not None:
+            rows = self._stream.first[:number]
+        else:
+            dataset: Any = self.train_dataset
+            rows = [dataset[position] for position in range(min(number, len(dataset)))]
+        collate = self._get_collator_with_removed_columns(self.data_collator, description="first texts")
+        return self._prepare_inputs(collate(rows))
 
     # Selection of the best model
 

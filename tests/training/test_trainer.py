@@ -434,7 +434,14 @@ class _TwoDevices(torch.nn.DataParallel):
 
     def forward(self, **inputs):
         middle = (len(inputs["input_ids"]) + 1) // 2
-        halves = [{k: v[part] for k, v in inputs.items()} for part in (slice(0, middle), slice(middle, None))]
+
+        def cut(value, part):  # as torch's scatter does it
+            if isinstance(value, tuple):
+                return type(value)(*(cut(one, part) for one in value))
+            return None if value is None else value[part]
+
+        parts = (slice(0, middle), slice(middle, None))
+        halves = [{name: cut(value, part) for name, value in inputs.items()} for part in parts]
         outputs = [self.module(**half) for half in halves]
         joined = {
             name: torch.stack(values) if values[0].dim() == 0 else torch.cat(values)
