@@ -3,11 +3,13 @@
 import hashlib
 import logging
 import math
+import os
 import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +113,7 @@ class _Disk:
 
     def __init__(self, folder: str, capacity: int):
         self.capacity, self.used = capacity, 0
+        os.makedirs(folder, exist_ok=True)
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - open as long as the phase lasts
         self._places: dict[bytes, tuple[int, torch.Size, torch.dtype, torch.Tensor | None]] = {}
 
@@ -174,7 +177,8 @@ def encoder_outputs(
     width = model.config.hidden_size if model.word_objective is None else model.word_objective.output_size
     size = int(tokens * width * model.dtype.itemsize)
     memory = int(_FREE_MEMORY * psutil.virtual_memory().available / processes)
-    disk = int(_FREE_DISK * shutil.disk_usage(folder).free / processes)
+    there = next(path for path in (Path(folder).absolute(), *Path(folder).absolute().parents) if path.is_dir())
+    disk = int(_FREE_DISK * shutil.disk_usage(there).free / processes)
     if how == "disk" and size > disk:
         raise InputError(
             f"cache_encoder_outputs='disk' needs about {size / 2**30:.1f} GiB for each of {processes} processes, and "

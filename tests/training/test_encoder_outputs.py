@@ -223,6 +223,12 @@ def test_too_small_a_disk_is_refused_before_a_step(make_trainer, monkeypatch, tm
     assert trainer.state.global_step == 0
 
 
+@pytest.mark.parametrize("how", ["auto", "disk"])
+def test_the_output_folder_need_not_be_there(make_trainer, tmp_path, how):
+    settings = PHASES | {"num_train_epochs": 2}
+    make_trainer(folder="not/yet", cache_encoder_outputs=how, logging_strategy="no", **settings).train()
+
+
 def test_nothing_is_left_on_the_disk(make_trainer, tmp_path):
     files = []
 
