@@ -1,8 +1,9 @@
 """What a run that resumes must have in common with its checkpoint, and what it takes over from it."""
 
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedConfig
@@ -33,19 +34,30 @@ def resumed_settings(
     return settings | {"class_weights": None if class_weights is None else class_weights.tolist()}
 
 
-def write_state(folder: str, settings: dict, attention_probe: torch.Tensor | None) -> None:
+class Progress(NamedTuple):
+    """What a training has come to beside weights and optimizer.
+
+    Attributes:
+        attention_probe: attention on the probe's texts when the phase began, float64 [texts, T], if there is any.
+        loss_sum: of the losses of all steps.
+        patience: of early stopping; see [`RoundPatience`].
+    """
+
+    attention_probe: torch.Tensor | None = None
+    loss_sum: float = 0.0
+    patience: Sequence[list] = ()
+
+
+def write_state(folder: Path, settings: dict, progress: Progress) -> None:
     """Write what a checkpoint says of its run."""
-    os.makedirs(folder, exist_ok=True)
-    probe = None if attention_probe is None else attention_probe.tolist()
-    with open(os.path.join(folder, STATE_NAME), "w", encoding="utf-8") as file:
-        json.dump({"settings": settings, "attention_probe": probe}, file)
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = None if progress.attention_probe is None else progress.attention_probe.tolist()
+    state = {"settings": settings, **progress._asdict(), "attention_probe": probe}
+    (folder / STATE_NAME).write_text(json.dumps(state), encoding="utf-8")
 
 
-def read_state(checkpoint: str, settings: dict) -> torch.Tensor | None:
-    """Check a checkpoint's settings against those of the run that resumes it.
-
-    Returns:
-        Attention on the probe's texts when the phase began, float64 [texts, T], if there was any.
+def read_state(checkpoint: str, settings: dict) -> Progress:
+    """Check a checkpoint's settings against those of the run that resumes it, and read how far it has come.
 
     Raises:
         InputError: if this is no such checkpoint, or a setting differs.
@@ -65,7 +77,8 @@ def read_state(checkpoint: str, settings: dict) -> torch.Tensor | None:
             "made with, or start a new run in another output_dir."
         )
     probe = state["attention_probe"]
-    return None if probe is None else torch.tensor(probe, dtype=torch.float64)
+    probe = None if probe is None else torch.tensor(probe, dtype=torch.float64)
+    return Progress(probe, state["loss_sum"], state["patience"])
 
 
 def take_over(config: PreTrainedConfig, checkpoint: str) -> None:

@@ -46,6 +46,17 @@ class RoundPatience:
         """Count from here on, where so many rounds are over."""
         self._rounds, self._improved = rounds, set()
 
+    def state(self, callbacks: Iterable[EarlyStoppingCallback]) -> list[list]:
+        """How long each callback has waited, and whether it saw the present round get better, for JSON."""
+        return [[callback.early_stopping_patience_counter, callback in self._improved] for callback in callbacks]
+
+    def restore(self, state: Iterable[list], callbacks: Iterable[EarlyStoppingCallback]) -> None:
+        """Take up what [`state`] has said of the same callbacks, after [`begin`]."""
+        for (waited, improved), callback in zip(state, callbacks, strict=False):
+            callback.early_stopping_patience_counter = waited
+            if improved:
+                self._improved.add(callback)
+
     @contextmanager
     def held_back(self, callbacks: Iterable[EarlyStoppingCallback]) -> Iterator[dict[EarlyStoppingCallback, int]]:
         """Let no callback stop in the middle of a round; gives how long each has waited so far."""

@@ -1,11 +1,12 @@
 """Trainer that alternates learner and compressor phases, and trains word masks."""
 
 import inspect
-import os
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from math import ceil
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerBase,
     TrainerCallback,
 )
-from transformers.trainer_utils import BestRun, default_compute_objective, get_last_checkpoint
+from transformers.trainer_utils import BestRun, default_compute_objective
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
@@ -30,11 +31,11 @@ from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
 from .callbacks import PhaseCallback, StopOnInterrupt, callbacks_of
 from .encoder_outputs import EncoderOutputs, encoder_outputs
+from .checkpoints import CheckpointingTrainer, find_fault, find_whole
 from .labels import check_labels, find_class_weights
 from .measures import EvaluationMeans, TrainingMeans, measure_texts
 from .monitor import DivergenceWatch, attention_of, warn_of_collapse
-from .pushing import PushingTrainer
-from .resume import read_state, resumed_settings, take_over, write_state
+from .resume import Progress, read_state, resumed_settings, take_over, write_state
 from .schedule import TERMS, PhaseSchedule, loss_weights, mask_beta_schedule, phase_factor
 from .selection import RoundPatience, early_stopping, warn_of_two_losses
 from .streams import TrainingStream, is_stream, refuse_stream
@@ -42,7 +43,7 @@ from .streams import TrainingStream, is_stream, refuse_stream
 _EXAMPLES = 16  # texts on which it is seen whether the encoder's outputs can be used again
 
 
-class VATTrainer(PushingTrainer):
+class VATTrainer(CheckpointingTrainer):
     """
     [`~transformers.Trainer`] for VAT classifiers: everything works as there, and each epoch belongs to a phase.
 
@@ -155,6 +156,7 @@ class VATTrainer(PushingTrainer):
         self._patience = RoundPatience()
         self._own_metrics = {"phase"}
         self._resumed_from: str | None = None
+        self._progress = Progress()
         self._probe_reference: torch.Tensor | None = None
         self._encoder_outputs: EncoderOutputs | None = None  # in a phase that leaves the encoder as it is
         self._interrupt = StopOnInterrupt()
@@ -223,14 +225,10 @@ class VATTrainer(PushingTrainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, trial=None, ignore_keys_for_eval=None):
         if self._owns_optimizer:
             self.optimizer = None
-        if resume_from_checkpoint is True:
-            last: str | None = get_last_checkpoint(self.args.output_dir)
-            if last is None:
-                raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir}.")
-            resume_from_checkpoint = last
-        self._resumed_from = resume_from_checkpoint or None
+        self._resumed_from = self._checkpoint_to_resume(resume_from_checkpoint)
+        self._progress = Progress()
         try:
-            output = super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+            output = super().train(self._resumed_from, trial, ignore_keys_for_eval)
         finally:
             self.is_in_train = False
             self._interrupt.restore()
@@ -240,6 +238,18 @@ class VATTrainer(PushingTrainer):
         if self._interrupt.interrupted:
             raise KeyboardInterrupt(f"Training stopped at step {self.state.global_step}; a checkpoint is saved.")
         return output
+
+    def _checkpoint_to_resume(self, given: str | bool | None) -> str | None:
+        if not given:
+            return None
+        if given is True:
+            found = find_whole(Path(self.args.output_dir), self.args.load_best_model_at_end)
+            if found is None:
+                raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir} that is whole.")
+            return str(found)
+        if fault := find_fault(Path(given)):
+            raise InputError(f"{given} cannot be resumed: {fault}. Choose another checkpoint, or the last whole one.")
+        return str(given)
 
     def _hp_search_setup(self, trial) -> None:
         # Only now the model is made and a trial's settings are there; weights of a checkpoint come after.
@@ -280,7 +290,11 @@ class VATTrainer(PushingTrainer):
         self._divergence.clear()
         self._encoder_outputs = None
         self._patience.begin(self.schedule.rounds(self.state.epoch or 0))
-        selects = self.args.load_best_model_at_end or callbacks_of(self, EarlyStoppingCallback)
+        patient = callbacks_of(self, EarlyStoppingCallback)
+        self._patience.restore(self._progress.patience, patient)
+        if self.state.global_step:
+            self.model.set_phase(self.schedule.phase(ceil(self.state.epoch - 1e-6) - 1))  # if no epoch is left to
+        selects = self.args.load_best_model_at_end or patient
         if selects and self.schedule.alternates:
             warn_of_two_losses(self.args, self.model.config)
 
@@ -354,6 +368,14 @@ class VATTrainer(PushingTrainer):
         wanted -= {id(parameter) for parameter in classifier.get_input_embeddings().parameters()}
         parameters = dict(model.named_parameters())
         return [name for name in names if id(parameters[name]) in wanted]
+
+    def _init_training_state(self, max_steps, num_update_steps_per_epoch, num_train_epochs, *others):
+        begun, steps = super()._init_training_state(max_steps, num_update_steps_per_epoch, num_train_epochs, *others)
+        patience = [callback.early_stopping_patience for callback in callbacks_of(self, EarlyStoppingCallback)]
+        waited = [count for count, _ in self._progress.patience]
+        if any(count >= most for count, most in zip(waited, patience, strict=False)):  # it had stopped there
+            return num_train_epochs, 0
+        return begun, steps
 
     def set_initial_training_values(self, args, dataloader):
         values = super().set_initial_training_values(args, dataloader)
@@ -457,6 +479,9 @@ class VATTrainer(PushingTrainer):
     def log(self, logs, start_time=None):
         if self.is_in_train:
             logs["phase"] = self.classifier.phase
+        if "train_loss" in logs:  # the mean over all steps, also over those before the run was resumed
+            total = self._progress.loss_sum + self._total_loss_scalar
+            logs["train_loss"] = total / max(self.state.global_step, 1)
         if "loss" in logs:
             logs.update(self._trained.take(self.accelerator) | loss_weights(self.model.config))
             if self._probe_reference is not None:
@@ -501,15 +526,17 @@ class VATTrainer(PushingTrainer):
         return settings | self._betas_at_start
 
     def _save_checkpoint(self, model, trial):
-        # Written first: rotation and "best model" bookkeeping follow in the base class.
-        if self.args.should_save:
-            folder = os.path.join(self._get_output_dir(trial), f"checkpoint-{self.state.global_step}")
-            write_state(folder, self._settings(), self._probe_reference)
-        super()._save_checkpoint(model, trial)
+        with self.checkpoint_beside(trial) as folder:
+            if self.args.should_save:
+                patience = self._patience.state(callbacks_of(self, EarlyStoppingCallback))
+                loss_sum = self._progress.loss_sum + self._total_loss_scalar + self._tr_loss.item()
+                write_state(folder, self._settings(), Progress(self._probe_reference, loss_sum, patience))
+            super()._save_checkpoint(model, trial)
 
     def _restore(self, checkpoint: str) -> None:
         """Check a checkpoint's settings against ours and take over its attention probe."""
-        self._probe_reference = read_state(checkpoint, self._settings())
+        self._progress = read_state(checkpoint, self._settings())
+        self._probe_reference = self._progress.attention_probe
         # A finished run has no epoch left that would set them.
         take_over(self.model.config, checkpoint)
 

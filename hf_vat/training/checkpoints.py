@@ -1,0 +1,184 @@
+"""Checkpoints that are there whole or not at all, and which of a folder's a run can go on from."""
+
+import errno
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
+
+from hf_vat.writing import digest, flush_to_disk
+
+from .pushing import PushingTrainer
+
+logger = logging.getLogger(__name__)
+
+MANIFEST_NAME = "hf_vat_manifest.json"
+UNFINISHED_NAME = ".hf_vat-unfinished"  # in a run's folder; no checkpoint's name begins so
+
+
+class CheckpointingTrainer(PushingTrainer):
+    """
+    [`~transformers.Trainer`] whose checkpoints are written beside their place, flushed to the disk and moved there when
+    they are whole, with a manifest of their files that is written last. Only then old ones are removed and a push begins, so
+    that a process that is killed, or finds no space, leaves all that was there.
+    """
+
+    _is_beside = False  # whether a checkpoint is being written
+
+    @contextmanager
+    def checkpoint_beside(self, trial) -> Iterator[Path]:
+        """The folder that the base class writes a checkpoint to, which takes its place in the end; by every process.
+
+        Raises:
+            OSError: if it cannot be written, naming its place.
+        """
+        run = Path(self._get_output_dir(trial))
+        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        written, place = run / UNFINISHED_NAME / name, run / name
+        self._is_beside = True
+        try:
+            with _naming(place):
+                yield written
+                self._name_best(run)
+                self.accelerator.wait_for_everyone()  # each process adds its random state
+                if self.args.should_save:
+                    self.state.save_to_json(str(written / TRAINER_STATE_NAME))
+                    write_manifest(written)
+                    _move(written, place)
+        finally:
+            self._is_beside = False
+            if self.args.should_save:
+                shutil.rmtree(run / UNFINISHED_NAME, ignore_errors=True)
+        self.accelerator.wait_for_everyone()
+        if self.args.push_to_hub:
+            self._push_from_checkpoint(str(place))
+        if self.args.should_save:
+            best = self.state.best_model_checkpoint
+            rotate_checkpoints(str(run), self.args.save_total_limit, best, use_mtime=True)
+
+    def _get_output_dir(self, trial) -> str:
+        run = super()._get_output_dir(trial)
+        return os.path.join(run, UNFINISHED_NAME) if self._is_beside else run
+
+    def _push_from_checkpoint(self, checkpoint_folder):
+        if not self._is_beside:
+            super()._push_from_checkpoint(checkpoint_folder)
+
+    def _init_training_state(self, max_steps, num_update_steps_per_epoch, num_train_epochs, resume_from_checkpoint, trial):
+        begun = super()._init_training_state(
+            max_steps, num_update_steps_per_epoch, num_train_epochs, resume_from_checkpoint, trial
+        )
+        if resume_from_checkpoint is not None:
+            self._name_best(Path(resume_from_checkpoint).parent)  # which may have been moved, or copied
+        return begun
+
+    def _name_best(self, run: Path) -> None:
+        """Have the state name the best checkpoint where it is, or will be in a moment."""
+        best = self.state.best_global_step
+        if best:
+            place = run / f"{PREFIX_CHECKPOINT_DIR}-{best}"
+            if best == self.state.global_step or place.is_dir():
+                self.state.best_model_checkpoint = str(place)
+
+
+def write_manifest(checkpoint: Path) -> None:
+    """Write down names, sizes and SHA-256 of a checkpoint's files, once they are on the disk."""
+    files = {}
+    for path in sorted(checkpoint.rglob("*")):
+        if path.is_file():
+            flush_to_disk(path)
+            files[path.relative_to(checkpoint).as_posix()] = {"size": path.stat().st_size, "sha256": digest(path)}
+    manifest = checkpoint / MANIFEST_NAME
+    manifest.write_text(json.dumps({"files": files}, indent=1), encoding="utf-8")
+    flush_to_disk(manifest)
+
+
+def find_fault(checkpoint: Path, resumes: bool = True) -> str | None:
+    """What keeps a checkpoint from being used, as the end of a sentence; None if it is whole.
+
+    Args:
+        resumes: whether a run is to go on from it, so that it has to hold more than the model.
+    """
+    try:
+        manifest = json.loads((checkpoint / MANIFEST_NAME).read_text(encoding="utf-8"))
+        files = [(checkpoint / name, known["size"], known["sha256"]) for name, known in manifest["files"].items()]
+    except FileNotFoundError:
+        return f"it has no {MANIFEST_NAME}, which is written last"
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return f"its {MANIFEST_NAME} is damaged"
+    for path, size, _ in files:
+        if not path.is_file():
+            return f"its {path.name} is missing"
+        if path.stat().st_size != size:
+            return f"its {path.name} has {path.stat().st_size} bytes in place of {size}"
+    if resumes and not any(path.name.startswith("rng_state") for path, *_ in files):
+        return "it holds the model alone (save_only_model)"
+    for path, _, sha256 in files:
+        if digest(path) != sha256:
+            return f"its {path.name} has changed since it was written"
+    return None
+
+
+def find_whole(folder: Path, with_best: bool) -> Path | None:
+    """The newest checkpoint of a run that is whole; those after it are named with their fault.
+
+    Args:
+        with_best: whether the run needs the best checkpoint as well, so that it has to be whole too. If it is not, training
+            goes on from before it, and makes it again.
+    """
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if (name := re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name)) and path.is_dir():
+            found[int(name[1])] = path
+    for _, checkpoint in sorted(found.items(), reverse=True):
+        fault = find_fault(checkpoint)
+        if fault is None and with_best:
+            fault = _fault_of_best(checkpoint)
+        if fault is None:
+            return checkpoint
+        logger.warning("%s is left out: %s.", checkpoint, fault)
+    return None
+
+
+def _fault_of_best(checkpoint: Path) -> str | None:
+    state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+    if state["best_model_checkpoint"] is None:
+        return None
+    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
+    fault = find_fault(best, resumes=False) if best.is_dir() else "it is missing"
+    return fault and f"the best one until then, {best.name}, cannot be used, as {fault}"
+
+
+def _move(written: Path, place: Path) -> None:
+    if place.exists():  # the run goes on from an earlier one
+        place.rename(written.with_name("replaced"))
+    written.rename(place)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(place.parent, os.O_DIRECTORY)
+        os.fsync(folder)
+        os.close(folder)
+
+
+@contextmanager
+def _naming(place: Path) -> Iterator[None]:
+    """Errors of writing as those of the system, which safetensors and torch have words of their own for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(place)) from error
+    except (SafetensorError, RuntimeError) as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if not number and "PytorchStreamWriter" not in str(error) and "inline_container" not in str(error):
+            raise
+        code = int(number[1]) if number else errno.EIO
+        raise OSError(code, os.strerror(code), str(place)) from error
