@@ -25,7 +25,14 @@ from hf_vat.faithfulness import Faithfulness
 from hf_vat.hub import ModelCardCallback
 from hf_vat.inference import progress_bar
 from hf_vat.report import Table, table, training_curves, write_report
-from hf_vat.training import ModelArguments, VATTrainingArguments, claim_output_dir, recipes, train_classifier
+from hf_vat.training import (
+    ModelArguments,
+    VATTrainingArguments,
+    claim_output_dir,
+    is_finished,
+    recipes,
+    train_classifier,
+)
 
 SYSTEMS = ("base", "ATT", "VAT")  # trained as `hf-vat train` and `hf-vat reproduce vat` do
 POOLING = {"base": "first", "ATT": "attention", "VAT": "attention"}
@@ -129,7 +136,7 @@ def train_or_load(name: str, encoder: str, data: DatasetDict, args: QuickstartAr
         report_to="none",
         resume_from_checkpoint="last",
     )
-    if (folder / "all_results.json").is_file():
+    if is_finished(folder):
         claim_output_dir(model_args, data_args, training_args)  # refuses a run with other settings
     else:
         print(f"\n{SYSTEMS.index(name) + 1} of {len(SYSTEMS)}: BERT-{name}, {TOLD[name]}", flush=True)
@@ -153,7 +160,7 @@ def estimate_minutes(encoder: str, data: DatasetDict, args: QuickstartArguments)
         started = time.perf_counter()
         model(**batch, labels=torch.zeros(len(texts), dtype=torch.long)).loss.backward()
         seconds = time.perf_counter() - started  # of the last: the first ones warm up
-    missing = [name for name in SYSTEMS if not (Path(args.output_dir) / name / "all_results.json").is_file()]
+    missing = [name for name in SYSTEMS if not is_finished(Path(args.output_dir) / name)]
     recipe = recipes.PRETRAINED_RECIPE
     learning = max(recipe.iterations(bottleneck=False).values())
     compressing = max(recipe.iterations(bottleneck=True).values()) - learning  # at a fifth of the cost

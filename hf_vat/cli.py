@@ -1,5 +1,6 @@
 """What every command line does the same way: strict parsing, errors a user can act on, a clean end."""
 
+import errno
 import gc
 import json
 import logging
@@ -8,7 +9,7 @@ import os
 import sys
 import warnings
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -24,6 +25,7 @@ from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError, MissingExtra
+from .writing import claim, forget_claims
 
 
 def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[str] | None = None, **defaults):
@@ -40,12 +42,17 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     """
     parser = _parser(dataclasses, description)
     parser.set_defaults(**defaults)
+    for word in sys.argv[1:] if argv is None else argv:
+        if "\0" in word:
+            parser.error(f"{word!r} has a NUL character, which no path and no name can have")
     try:
         *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
     except (ValueError, TypeError, ImportError) as error:
         parser.error(str(error))
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
+    _given.clear()
+    _given.update((name, value) for one in parsed for name, value in vars(one).items() if isinstance(value, str))
     return tuple(parsed)
 
 
@@ -96,15 +103,17 @@ class _HelpFormatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter)
 
 
 _made: list[Path] = []  # folders that this command has made, the outermost first
+_given: dict[str, str] = {}  # options of this command whose value may be a path
 
 
 def run(main: Callable[[], None]) -> None:
     """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 1 for a diverged loss.
 
-    These print their message alone; a command that ends with 2 takes the empty folders that it has made away again. Any
+    Input that cannot be used are also paths that the system refuses, and a disk that is full. These print their message alone; a command that ends with 2 takes the empty folders that it has made away again. Any
     other exception is a defect and keeps its traceback.
     """
     _made.clear()
+    forget_claims()
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_Lines()])
     logging.getLogger("httpx").setLevel(logging.WARNING)
     # Every new layer would be reported as missing in the checkpoint, which is what these commands are for.
@@ -119,6 +128,12 @@ def run(main: Callable[[], None]) -> None:
             main()
     except (InputError, MissingExtra, StrictDataclassError) as error:
         code = _report(error, 2)
+        _remove_made_folders()
+    except OSError as error:
+        if not _is_of_the_system(error):
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        code = _report(f"{place}{error.strerror}. What was done before is kept; mend that, or choose another place.", 2)
         _remove_made_folders()
     except FloatingPointError as error:
         code = _report(error, 1)
@@ -191,28 +206,72 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
     return parsed
 
 
-def output_folder(option: str, name: str) -> Path:
+def output_folder(option: str, name: str, files: Iterable[str] = ()) -> Path:
     """A folder that will be written to later; it is made now, so that no result is lost for want of it. If the command then
     ends with 2, [`run`] removes it again.
 
+    Args:
+        files: names of the files that the command will write there with [`~hf_vat.writing.written_beside`]; see [`output_file`].
+
     Raises:
-        InputError: if it cannot be a folder.
+        InputError: if it cannot be a folder, or one of the files is not ours to write.
     """
+    if not name:
+        raise InputError(f"{option} is empty; give a folder, such as '.' for the one you are in.")
     _make_folder(option, name, Path(name))
+    for file in files:
+        _claim_file(option, name, Path(name, file))
     return Path(name)
 
 
-def output_file(option: str, name: str) -> Path:
+def output_file(option: str, name: str, goes_on: bool = False) -> Path:
     """A file that will be written later; its folder is made now, see [`output_folder`].
 
+    Args:
+        goes_on: whether the file is one that an interrupted command goes on from, and knows again by itself; any other that
+            is there has to be as a command has written it.
+
     Raises:
-        InputError: if it cannot be a file.
+        InputError: if it cannot be a file, is another option's too, or holds something of someone else's.
     """
+    if not name:
+        raise InputError(f"{option} is empty; give a file.")
     path = Path(name)
     _make_folder(option, name, path.parent)
     if path.is_dir():
         raise InputError(f"{option} {name} is a folder; give a file.")
+    _claim_file(option, name, path, goes_on)
     return path
+
+
+def _claim_file(option: str, name: str, path: Path, goes_on: bool = False) -> None:
+    for other, value in _given.items():
+        if f"--{other}" != option and _is_same(path, value):
+            raise InputError(f"{option} {name} would write {path}, which is --{other} {value}; choose another place.")
+    if not goes_on:
+        claim(path, f"{option} {name}")
+
+
+def _is_same(path: Path, value: str) -> bool:
+    try:
+        return os.path.samefile(path, Path(value).expanduser())
+    except FileNotFoundError:
+        return path.absolute() == Path(value).absolute()
+    except OSError:  # which is no path
+        return False
+
+
+def _is_of_the_system(error: OSError) -> bool:
+    """Whether an error is the disk's or a path's, and none within the package or what it builds on."""
+    if isinstance(error, ConnectionError | TimeoutError) or error.errno is None or error.errno == errno.EPIPE:
+        return False
+    if error.filename is None:
+        return error.errno in _OF_DISKS
+    installed = [Path(__file__).parent, Path(sys.prefix)]
+    return not any(Path(os.fsdecode(error.filename)).absolute().is_relative_to(folder) for folder in installed)
+
+
+_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 def in_colour() -> bool:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from .errors import InputError
+from hf_vat.errors import InputError
 
 RECORD_NAME = ".hf_vat_outputs.json"  # in each folder with outputs of a command: what it wrote there, by SHA-256
 _PARTIAL = ".hf_vat-*.partial"

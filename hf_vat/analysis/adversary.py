@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from copy import deepcopy
 from dataclasses import dataclass
 from operator import attrgetter
@@ -227,13 +227,14 @@ def adversary_curve(
     test = _encode(model, tokenizer, test_texts, max_length, "test_texts")
     points: list[CurvePoint] = []
     cost = recipe.epochs * len(train)
-    with progress_bar("adversaries", cost * len(weights), progress, bar) as bar:
+    with ExitStack() as stack, progress_bar("adversaries", cost * len(weights), progress, bar) as bar:
         store = None
         if save_to is not None:
             settings = {**recipe._asdict(), "weights": weights, "train_texts": len(train)}
             run = {"model": model_name(model), "settings": settings}
             to_point = (CurvePoint._asdict, lambda fields: CurvePoint(**fields))
             store = LineStore(save_to, "adversary's point", model, [*train, *test], run, *to_point)
+            stack.enter_context(store)
             points += store.read(range(len(weights) + 1))
             bar.update(cost * len(points))
         if len(points) < len(weights):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from os import PathLike
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
@@ -152,10 +152,10 @@ def measure_texts(
     encoded = encode_texts(tokenizer, texts, model, max_length)
     windows = [slice(start, min(start + together, len(texts))) for start in range(0, len(texts), together)]
     store, results = None, []
-    with progress_bar(kind, len(texts), progress, bar) as bar:
+    with ExitStack() as stack, progress_bar(kind, len(texts), progress, bar) as bar:
         if save_to is not None:
             run = {"model": model_name(model), "settings": settings}
-            store = LineStore(save_to, kind, model, encoded, run, *fields)
+            store = stack.enter_context(LineStore(save_to, kind, model, encoded, run, *fields))
             results += store.read([window.stop for window in windows])
             bar.update(len(results))
         try:

@@ -20,6 +20,7 @@ from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.report.comparison import COMPARISON_FILES
 
 
 @dataclass
@@ -48,7 +49,9 @@ def main():
         return
     refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args))
     methods = method_settings(args.methods, args.settings)
-    folder = args.output_dir and output_folder("--output_dir", args.output_dir)
+    folder = None
+    if args.output_dir is not None:
+        folder = output_folder("--output_dir", args.output_dir, COMPARISON_FILES)
     if folder:
         import_extra("matplotlib", "viz")  # the curves come last
     model, tokenizer = load_classifier(args.model)

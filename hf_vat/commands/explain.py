@@ -41,7 +41,7 @@ from hf_vat.inference import model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import write_predictions, write_report
-from hf_vat.writing import written_beside
+from hf_vat.writing import write_text
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +88,13 @@ def main():
     prefix = f"{args.method}."
     given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
     [settings] = method_settings([args.method], given).values()
-    html = args.html and output_file("--html", args.html)
-    scores = args.json and output_file("--json", args.json)
-    tables = {name: output_file(f"--{name}", getattr(args, name)) for name in ("csv", "parquet") if getattr(args, name)}
-    save_to = args.save_to and output_file("--save_to", args.save_to)
+    files = {
+        name: output_file(f"--{name}", value, goes_on=name == "save_to")
+        for name in ("html", "json", "csv", "parquet", "save_to")
+        if (value := getattr(args, name)) is not None
+    }
+    html, scores, save_to = map(files.get, ("html", "json", "save_to"))
+    tables = {name: files[name] for name in ("csv", "parquet") if name in files}
     model, tokenizer = load_classifier(args.model)
     target = None if args.target is None else _target(args.target, class_names(model.config))
     explained = partial(
@@ -105,9 +108,9 @@ def main():
         **settings,
     )
     if data_args.streaming:
-        store = _open_store(args, model, settings, target, save_to)
-        _explain_stream(args, explained, store, stream_texts(data_args, model))
-        _write_tables(tables, store.explanations(), class_names(model.config))
+        with _open_store(args, model, settings, target, save_to) as store:
+            _explain_stream(args, explained, store, stream_texts(data_args, model))
+            _write_tables(tables, store.explanations(), class_names(model.config))
         return
     texts, labels = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
     progress = len(texts) > args.batch_size or args.method not in _FAST
@@ -119,8 +122,7 @@ def main():
         print(f"Page: {html}")
     if scores:
         fields = [explanation.to_dict() for explanation in explanations]
-        with written_beside(scores) as path:
-            path.write_text(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
+        write_text(scores, json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
         print(f"Scores: {scores}")
     _write_tables(tables, explanations, class_names(model.config))
 

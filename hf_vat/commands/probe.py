@@ -18,7 +18,7 @@ from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.report import table
-from hf_vat.report.probe import criteria_table
+from hf_vat.report.probe import PROBE_FILES, criteria_table
 
 
 @dataclass
@@ -44,7 +44,7 @@ def main():
         return
     refuse_without_effect("probe", given_options(ARGUMENTS), settings_of(args, data_args))
     whole_number("--train_texts", args.train_texts, 0)
-    folder = output_folder("--output_dir", args.output_dir)
+    folder = output_folder("--output_dir", args.output_dir, PROBE_FILES)
     model, tokenizer = load_classifier(args.model)
     other = None
     if args.other:

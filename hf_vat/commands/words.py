@@ -74,8 +74,9 @@ def main():
     for name in ("min_count", "top"):
         if getattr(args, name) < 1:
             raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
-    folder = args.output_dir and output_folder("--output_dir", args.output_dir)
     scored = args.method == "polarity"
+    files = ("words.csv", *(("scores.png", "attention.png") if scored else ("words.png", "frequency.png", "cloud.png")))
+    folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)
     if folder:
         for package in ("matplotlib", *([] if scored else ["wordcloud"])):  # the pictures come last
             import_extra(package, "viz")

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from os import PathLike
 
 import numpy as np
@@ -131,11 +131,12 @@ def explain(
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
     store, explanations, windows = None, [], _windows(costs)
-    with progress_bar(method, sum(costs), progress, bar) as bar:
+    with ExitStack() as stack, progress_bar(method, sum(costs), progress, bar) as bar:
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
-            store = Store(save_to, model, encoded, {**common, "targets": targets, "gold": golds})
+            run = {**common, "targets": targets, "gold": golds}
+            store = stack.enter_context(Store(save_to, model, encoded, run))
             explanations += store.read([window.stop for window in windows])
             bar.update(sum(costs[: len(explanations)]))
         try:

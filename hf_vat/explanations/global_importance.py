@@ -20,6 +20,7 @@ from hf_vat.errors import InputError, check_texts
 from hf_vat.faithfulness.perturb import rank_words
 from hf_vat.inference import forward_batches, whole_number
 from hf_vat.models.words import encode_words, maximum_length, special_tokens_around
+from hf_vat.writing import written_beside
 
 from .explanation import Explanation
 
@@ -76,7 +77,10 @@ class GlobalImportance:
         Numbers keep all their digits. Halves of characters, which UTF-8 does not have, are written as \\ud800.
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with (
+            written_beside(path) as partial,
+            open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(WordImportance._fields)
             writer.writerows(self.words)

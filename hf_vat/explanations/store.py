@@ -13,11 +13,12 @@ import torch
 
 from hf_vat.errors import InputError
 from hf_vat.models.words import EncodedText
-from hf_vat.writing import written_beside
+from hf_vat.writing import locked, written_beside
 
 from .explanation import Explanation
 
 _KIND = "explanation"
+_SIGNATURE = b'{"format": "hf_vat '  # how every file begins
 Result = TypeVar("Result")
 
 
@@ -37,7 +38,7 @@ class LineStore(Generic[Result]):
     """A file of results, one for each text, for one call.
 
     Its first line says which model (configuration and weights), settings and texts (as the model reads them) it belongs to.
-    The file is made with the first results.
+    The file is made with the first results. In a `with` statement the store keeps other processes from it.
 
     Args:
         kind: what a result is called, in the singular.
@@ -50,7 +51,7 @@ class LineStore(Generic[Result]):
         finished: the number of results in the file, as far as this store has read or written it.
 
     Raises:
-        InputError: if the path is a folder.
+        InputError: if the path is a folder, or a device; in a `with` statement, if another process writes the file.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class LineStore(Generic[Result]):
         self._to_fields, self._from_fields = to_fields, from_fields
         if self.path.is_dir():
             raise InputError(f"save_to is {path}, a folder; give a file.")
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(f"save_to is {path}, no regular file, from which nothing could go on; give a file.")
         inputs = None
         if texts is not None:
             fields = [[(text.text, text.words, text.input_ids) for text in texts], *more]
@@ -80,6 +83,14 @@ class LineStore(Generic[Result]):
             "inputs": inputs,
         }
 
+    def __enter__(self):
+        self._lock = locked(self.path, "wait until it has ended, or choose another file")
+        self._lock.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._lock.__exit__(*error)
+
     def read(self, ends: Sequence[int]) -> list[Result]:
         """The finished results, up to the last of `ends` (numbers of texts) that was reached.
 
@@ -89,8 +100,7 @@ class LineStore(Generic[Result]):
             InputError: if the file belongs to another call, or is something else.
         """
         begun = self.path.read_bytes() if self.path.exists() else b""
-        if self._first_line().startswith(begun):  # nothing, or a first line that was torn
-            self.path.unlink(missing_ok=True)
+        if self._is_torn(begun):
             return []
         header, lines = _read(self.path, self.kind)
         if lines:
@@ -108,13 +118,33 @@ class LineStore(Generic[Result]):
         """Write results to the end of the file, and to the disk."""
         lines = [json.dumps(self._to_fields(result), allow_nan=False).encode() + b"\n" for result in results]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as file:
-            if not file.tell():
-                file.write(self._first_line())
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
+        if self._is_begun():
+            with open(self.path, "ab") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+        else:
+            with written_beside(self.path) as partial:
+                partial.write_bytes(self._first_line() + b"".join(lines))
         self.finished += len(results)
+
+    def _is_begun(self) -> bool:
+        """Whether results can be added to the file; if not, nothing is lost when it is replaced."""
+        if not self.path.exists():
+            return False
+        with open(self.path, "rb") as file:
+            first, more = file.readline(), file.read(1)
+        if first == self._first_line():
+            return True
+        if not self._is_torn(first):
+            header = _header(self.path, self.kind, first)
+            if more:
+                self._check(header)
+        return False
+
+    def _is_torn(self, begun: bytes) -> bool:
+        """Whether a file is empty, or holds no more than a part of this call's first line."""
+        return not begun or (begun.startswith(_SIGNATURE) and self._first_line().startswith(begun))
 
     def _result(self, number: int, line: bytes) -> Result:
         return _parse(self.path, self.kind, self._from_fields, number, line)
@@ -163,7 +193,7 @@ class Store(LineStore[Explanation]):
         end = 0
         with open(self.path, "r+b") as file:
             for line in file:
-                if not self._first_line().startswith(line) and not end:
+                if not end and not self._is_torn(line):
                     self._check(_header(self.path, self.kind, line))
                 if not line.endswith(b"\n"):
                     break

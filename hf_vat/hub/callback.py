@@ -14,6 +14,7 @@ from hf_vat.data import DataArguments
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.inference import whole_number
 from hf_vat.report import training_curves
+from hf_vat.writing import write_text
 
 from .card import CURVES_NAME, EXPLANATIONS_NAME, CardFacts, model_card, write_card
 from .eval_results import Measured, has_intervals, logged_results, measure
@@ -124,7 +125,7 @@ class ModelCardCallback(TrainerCallback):
         picture = folder / EXPLANATIONS_NAME
         picture.unlink(missing_ok=True)  # texts that shall no longer be shown
         if facts.measured is not None and facts.measured.examples:
-            picture.write_text(explanations_svg(facts.measured.examples), encoding="utf-8", newline="\n")
+            write_text(picture, explanations_svg(facts.measured.examples), newline="\n")
         facts.curves = _draw_curves(facts.log, folder / CURVES_NAME)
         return write_card(folder, model_card(facts))
 

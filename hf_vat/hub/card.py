@@ -21,7 +21,7 @@ from hf_vat.models.classes import class_names
 from hf_vat.models.configuration_vat import VATSettings
 from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
-from hf_vat.writing import written_beside
+from hf_vat.writing import write_text
 
 from .citations import CITED
 from .eval_results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
@@ -195,8 +195,7 @@ def write_card(folder: str | os.PathLike, card: str) -> Path | None:
         path = Path(folder, name)
         if not path.exists() or is_unedited(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with written_beside(path) as unfinished:
-                unfinished.write_text(card, encoding="utf-8", newline="\n")
+            write_text(path, card, newline="\n")
             return path
         logger.warning("%s was written or edited by someone and is kept as it is%s.", path, _AFTER[name])
     return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hf_vat.errors import InputError, import_extra
 from hf_vat.inference import whole_number
+from hf_vat.writing import written_beside
 
 from .figures import INK, LINE_STYLES, panels, printable, render
 
@@ -72,7 +73,8 @@ def word_cloud(words: Sequence[tuple], path: str | PathLike | None = None, seed:
     cloud.generate_from_frequencies(sizes).to_image().save(buffer, "PNG")
     if path is not None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(buffer.getvalue())
+        with written_beside(path) as partial:
+            partial.write_bytes(buffer.getvalue())
     return buffer.getvalue()
 
 

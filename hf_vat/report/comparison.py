@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from hf_vat.faithfulness import LOWER_IS_BETTER
+from hf_vat.writing import write_text, written_beside
 
 from .html import write_report
 from .tables import Table
 from .top_k_plot import top_k_curves
 
+COMPARISON_FILES = (
+    *("comparison.json", "scores.csv", "texts.csv", "explanations.jsonl"),
+    *("curves.svg", "curves.png", "report.html"),
+)
 _SHOWN = 50  # texts in the page
 
 
@@ -24,7 +29,7 @@ def write_comparison(comparison: Any, folder: str | PathLike, title: str) -> Pat
     folder.mkdir(parents=True, exist_ok=True)
     report = comparison.to_dict()
     found = json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False)
-    (folder / "comparison.json").write_text(found, encoding="utf-8")
+    write_text(folder / "comparison.json", found)
     _write_scores(comparison, folder / "scores.csv")
     _write_texts(comparison, folder / "texts.csv")
     _write_explanations(comparison, folder / "explanations.jsonl")
@@ -104,7 +109,7 @@ def _tables(comparison: Any, report: dict) -> list[Table]:
 
 
 def _write_scores(comparison: Any, path: Path) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with written_beside(path) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["method", "score", "at", "mean", "low", "high", "n_texts", "better"])
         for name, intervals in comparison.intervals.items():
@@ -116,7 +121,7 @@ def _write_scores(comparison: Any, path: Path) -> None:
 
 def _write_texts(comparison: Any, path: Path) -> None:
     names = list(next(iter(comparison.methods.values())).values)
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with written_beside(path) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["method", "text", *names])
         for name, one in comparison.methods.items():
@@ -125,7 +130,7 @@ def _write_texts(comparison: Any, path: Path) -> None:
 
 
 def _write_explanations(comparison: Any, path: Path) -> None:
-    with open(path, "w", encoding="utf-8") as file:
+    with written_beside(path) as partial, open(partial, "w", encoding="utf-8") as file:
         for name, one in comparison.methods.items():
             for number, explanation in enumerate(one.explanations):
                 fields = {"name": name, "number": number, **explanation.to_dict()}

@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from hf_vat.errors import InputError, import_extra
+from hf_vat.writing import written_beside
 
 INK = "#3d444d"
 MUTED = "#8a919a"
@@ -72,7 +73,8 @@ def render(draw: Callable, path: str | PathLike | None) -> str:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-            figure.savefig(path, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
+            with written_beside(path) as partial:
+                figure.savefig(partial, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
     element = svg.getvalue()
     # Nothing refers to the ids of groups (axes_1, …), which a page with two figures would hold twice.
     element = re.sub(r'<g id="[^"]*"', "<g", element[element.index("<svg") :])

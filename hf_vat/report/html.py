@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from hf_vat.errors import InputError
 from hf_vat.explained import Explained
+from hf_vat.writing import write_text
 
 from .tables import Table
 
@@ -81,7 +82,7 @@ def write(path: str | PathLike, text: str) -> Path:
     """Write a page as UTF-8 whatever the system's encoding, making missing folders, and return its path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return path
 
 

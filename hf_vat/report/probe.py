@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from hf_vat.faithfulness import LOWER_IS_BETTER
-from hf_vat.writing import written_beside
+from hf_vat.writing import write_text
 
 from .html import page
 from .tables import Table
 
+PROBE_FILES = ("probe.json", "probe.html")
 _SHOWN = 20  # texts in the page
 _ANSWERS = {True: "✓ yes", False: "✗ no", None: "not measured"}
 
@@ -20,8 +21,7 @@ def write_probe(probe: Any, folder: str | PathLike) -> Path:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     report = probe.to_dict()
-    with written_beside(folder / "probe.json") as path:
-        path.write_text(json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False), encoding="utf-8")
+    write_text(folder / "probe.json", json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False))
     shown = page(
         "Can this attention be read as an explanation?",
         {method: made[:_SHOWN] for method, made in probe.explanations.items()},
@@ -36,8 +36,7 @@ def write_probe(probe: Any, folder: str | PathLike) -> Path:
         },
         tables=probe_tables(report),
     )
-    with written_beside(folder / "probe.html") as path:
-        path.write_text(shown, encoding="utf-8")
+    write_text(folder / "probe.html", shown)
     return folder / "probe.html"
 
 

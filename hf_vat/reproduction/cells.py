@@ -21,15 +21,14 @@ from typing import Any, ClassVar
 
 import torch
 from datasets import DatasetDict
-from filelock import FileLock, Timeout
 from transformers import TrainerCallback
 
 from hf_vat.cli import load_classifier
 from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.inference import progress_bar
-from hf_vat.training import ModelArguments, VATTrainingArguments, describe_recipe, train_classifier
-from hf_vat.writing import written_beside
+from hf_vat.training import ModelArguments, VATTrainingArguments, describe_recipe, is_finished, train_classifier
+from hf_vat.writing import locked, write_text
 
 from .encoders import Encoder
 
@@ -169,13 +168,10 @@ class Cell(ABC):
         decisive = self.decisive(settings)
         folder.parent.mkdir(parents=True, exist_ok=True)
         if not record.is_file():
-            record.write_text(json.dumps(decisive), encoding="utf-8")
+            write_text(record, json.dumps(decisive))
         elif json.loads(record.read_text(encoding="utf-8")) != json.loads(json.dumps(decisive)):
             raise InputError(f"{folder} was trained with other settings (see {record}); choose another folder.")
-        for checkpoint in folder.glob("checkpoint-*"):
-            if not (checkpoint / "trainer_state.json").is_file():  # written last: the process was killed before
-                shutil.rmtree(checkpoint)
-        if not (folder / "all_results.json").is_file():
+        if not is_finished(folder):
             model, of_system = self.arguments(settings)
             train_classifier(
                 model,
@@ -283,13 +279,7 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
     """
     started, folder = time.perf_counter(), cell.folder(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = FileLock(folder / ".lock", timeout=0).acquire()
-    except Timeout as error:
-        raise InputError(
-            f"{folder} is being written by another process; wait until it has ended, or choose another --work_dir."
-        ) from error
-    with lock:
+    with locked(folder, "wait until it has ended, or choose another --work_dir"):
         data = cell.load(settings)
         result = {
             "cell": asdict(cell),
@@ -299,8 +289,7 @@ def run_cell(cell: Cell, settings: CellSettings) -> None:
             "machine": machine(),
             "seconds": time.perf_counter() - started,
         }
-        with written_beside(folder / RESULT) as partial:
-            partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+        write_text(folder / RESULT, json.dumps(result, allow_nan=False))
 
 
 def in_parallel(function: Callable[..., None], tasks: Sequence[tuple], jobs: int, label: str) -> None:

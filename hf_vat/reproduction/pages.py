@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hf_vat.explanations import Explanation
 from hf_vat.report import Table, write_report
 from hf_vat.report.tables import markdown
+from hf_vat.writing import write_text
 
 
 class Figure(NamedTuple):
@@ -86,6 +87,6 @@ def write_tables(folder: str | Path, page: Page) -> Path:
         f"The command also writes `{page.name}.html`{heatmaps} with texts of the data, which are not kept here."
     )
     path = folder / f"{page.name}.md"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / f"{page.name}.json").write_text(json.dumps(page.summary, indent=1, allow_nan=False), encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n")
+    write_text(folder / f"{page.name}.json", json.dumps(page.summary, indent=1, allow_nan=False))
     return path

@@ -2,7 +2,7 @@
 
 from .adapters import modules_to_save
 from .arguments import VATTrainingArguments
-from .folder import claim_output_dir
+from .folder import claim_output_dir, is_finished
 from .model_arguments import ModelArguments
 from .progress import show_epochs
 from .recipes import Recipe, describe_recipe, recipe_defaults
@@ -21,6 +21,7 @@ __all__ = [
     "VATTrainingArguments",
     "claim_output_dir",
     "describe_recipe",
+    "is_finished",
     "modules_to_save",
     "recipe_defaults",
     "show_epochs",

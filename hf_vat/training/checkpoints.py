@@ -14,8 +14,9 @@ from safetensors import SafetensorError
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
-from hf_vat.writing import digest, flush_to_disk
+from hf_vat.writing import digest, flush_to_disk, locked, remove_partial, write_text, written_beside
 
+from .arguments import VATTrainingArguments
 from .pushing import PushingTrainer
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,17 @@ class CheckpointingTrainer(PushingTrainer):
     that a process that is killed, or finds no space, leaves all that was there.
     """
 
+    args: VATTrainingArguments
+
     _is_beside = False  # whether a checkpoint is being written
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, trial=None, ignore_keys_for_eval=None):
+        run = Path(self._get_output_dir(trial))
+        if not self.is_world_process_zero():
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        run.mkdir(parents=True, exist_ok=True)
+        with alone_in(run):
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
     @contextmanager
     def checkpoint_beside(self, trial) -> Iterator[Path]:
@@ -64,6 +75,22 @@ class CheckpointingTrainer(PushingTrainer):
             best = self.state.best_model_checkpoint
             rotate_checkpoints(str(run), self.args.save_total_limit, best, use_mtime=True)
 
+    def save_metrics(self, split: str, metrics: dict[str, float], combined: bool = True) -> None:
+        """As in transformers."""
+        if not self.is_world_process_zero():
+            return
+        _write_json(Path(self.args.output_dir, f"{split}_results.json"), metrics)
+        if combined:
+            path = Path(self.args.output_dir, "all_results.json")
+            known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            _write_json(path, known | metrics)
+
+    def save_state(self) -> None:
+        """As in transformers."""
+        if self.is_world_process_zero():
+            with written_beside(Path(self.args.output_dir, TRAINER_STATE_NAME)) as partial:
+                self.state.save_to_json(str(partial))
+
     def _get_output_dir(self, trial) -> str:
         run = super()._get_output_dir(trial)
         return os.path.join(run, UNFINISHED_NAME) if self._is_beside else run
@@ -72,7 +99,9 @@ class CheckpointingTrainer(PushingTrainer):
         if not self._is_beside:
             super()._push_from_checkpoint(checkpoint_folder)
 
-    def _init_training_state(self, max_steps, num_update_steps_per_epoch, num_train_epochs, resume_from_checkpoint, trial):
+    def _init_training_state(
+        self, max_steps, num_update_steps_per_epoch, num_train_epochs, resume_from_checkpoint, trial
+    ):
         begun = super()._init_training_state(
             max_steps, num_update_steps_per_epoch, num_train_epochs, resume_from_checkpoint, trial
         )
@@ -89,6 +118,19 @@ class CheckpointingTrainer(PushingTrainer):
                 self.state.best_model_checkpoint = str(place)
 
 
+@contextmanager
+def alone_in(run: Path) -> Iterator[None]:
+    """Keep other processes from a run's folder, and clear it of what killed ones had half written.
+
+    Raises:
+        InputError: if another one trains there.
+    """
+    with locked(run, "wait until it has ended, or choose another output_dir"):
+        shutil.rmtree(run / UNFINISHED_NAME, ignore_errors=True)
+        remove_partial(run)
+        yield
+
+
 def write_manifest(checkpoint: Path) -> None:
     """Write down names, sizes and SHA-256 of a checkpoint's files, once they are on the disk."""
     files = {}
@@ -101,12 +143,27 @@ def write_manifest(checkpoint: Path) -> None:
     flush_to_disk(manifest)
 
 
-def find_fault(checkpoint: Path, resumes: bool = True) -> str | None:
-    """What keeps a checkpoint from being used, as the end of a sentence; None if it is whole.
+def find_fault(checkpoint: Path, with_best: bool = False) -> str | None:
+    """What keeps a run from going on from a checkpoint, as the end of a sentence; None if it is whole.
 
     Args:
-        resumes: whether a run is to go on from it, so that it has to hold more than the model.
+        with_best: whether the run needs the best checkpoint until then as well, so that it has to be whole too.
     """
+    fault = _fault_of_files(checkpoint)
+    if fault is not None:
+        return fault
+    if not any(path.name.startswith("rng_state") for path in checkpoint.iterdir()):
+        return "it holds the model alone (save_only_model)"
+    best = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))["best_model_checkpoint"]
+    if with_best and best is not None:
+        fault = _fault_of_files(checkpoint.with_name(Path(best).name))
+        return fault and f"the best checkpoint until then, {Path(best).name}, cannot be used, as {fault}"
+    return None
+
+
+def _fault_of_files(checkpoint: Path) -> str | None:
+    if not checkpoint.is_dir():
+        return "it is missing"
     try:
         manifest = json.loads((checkpoint / MANIFEST_NAME).read_text(encoding="utf-8"))
         files = [(checkpoint / name, known["size"], known["sha256"]) for name, known in manifest["files"].items()]
@@ -119,42 +176,30 @@ def find_fault(checkpoint: Path, resumes: bool = True) -> str | None:
             return f"its {path.name} is missing"
         if path.stat().st_size != size:
             return f"its {path.name} has {path.stat().st_size} bytes in place of {size}"
-    if resumes and not any(path.name.startswith("rng_state") for path, *_ in files):
-        return "it holds the model alone (save_only_model)"
-    for path, _, sha256 in files:
-        if digest(path) != sha256:
-            return f"its {path.name} has changed since it was written"
-    return None
+    changed = next((path.name for path, _, sha256 in files if digest(path) != sha256), None)
+    return changed and f"its {changed} has changed since it was written"
 
 
 def find_whole(folder: Path, with_best: bool) -> Path | None:
-    """The newest checkpoint of a run that is whole; those after it are named with their fault.
+    """The newest checkpoint of a run that it can go on from; each after it is named with its fault.
 
     Args:
-        with_best: whether the run needs the best checkpoint as well, so that it has to be whole too. If it is not, training
-            goes on from before it, and makes it again.
+        with_best: see [`find_fault`]. If the best one is not whole, training goes on from before it, and makes it again.
     """
     found = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if (name := re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name)) and path.is_dir():
             found[int(name[1])] = path
     for _, checkpoint in sorted(found.items(), reverse=True):
-        fault = find_fault(checkpoint)
-        if fault is None and with_best:
-            fault = _fault_of_best(checkpoint)
+        fault = find_fault(checkpoint, with_best)
         if fault is None:
             return checkpoint
         logger.warning("%s is left out: %s.", checkpoint, fault)
     return None
 
 
-def _fault_of_best(checkpoint: Path) -> str | None:
-    state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-    if state["best_model_checkpoint"] is None:
-        return None
-    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
-    fault = find_fault(best, resumes=False) if best.is_dir() else "it is missing"
-    return fault and f"the best one until then, {best.name}, cannot be used, as {fault}"
+def _write_json(path: Path, metrics: dict) -> None:
+    write_text(path, json.dumps(metrics, indent=4, sort_keys=True))
 
 
 def _move(written: Path, place: Path) -> None:

@@ -11,6 +11,7 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.trainer import DEFAULT_PROGRESS_CALLBACK
 
 from hf_vat.models.phases import PHASES
+from hf_vat.writing import write_text
 
 LOG_NAME = "training_log.jsonl"
 
@@ -40,7 +41,7 @@ class EpochLines(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
-        self._log(args).write_text("".join(map(_line, state.log_history)), encoding="utf-8")
+        write_text(self._log(args), "".join(map(_line, state.log_history)))
         self.epoch, self.logged, self.seconds = None, state.global_step, defaultdict(list)
         epochs = range(state.num_train_epochs)
         phases = dict.fromkeys(self.trainer.schedule.phase(epoch) for epoch in epochs)

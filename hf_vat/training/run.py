@@ -7,16 +7,24 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-from datasets import DatasetDict, IterableDataset
+from datasets import Dataset, DatasetDict, IterableDataset
 from transformers import DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
 
 from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.hub import ModelCardCallback
 from hf_vat.options import OF_MODEL, refuse_without_effect, settings_of
+from hf_vat.writing import write_text
 
 from .arguments import VATTrainingArguments
 from .checks import check_inherited, check_settings, check_splits, check_streaming
-from .folder import RUN_NAME, claim_output_dir, run_settings
+from .folder import (
+    RUN_NAME,
+    check_fingerprints,
+    claim_output_dir,
+    fingerprints,
+    held_output_dir,
+    run_settings,
+)
 from .loading import load_model
 from .model_arguments import ModelArguments
 from .progress import show_epochs
@@ -63,13 +71,21 @@ def train_classifier(
     settings = settings_of(model_args, data_args, args)
     given = [name for name in given if name in settings]
     refuse_without_effect("train", given, settings)
-    checkpoint = claim_output_dir(model_args, data_args, args)
+    with held_output_dir(args):
+        return _train(model_args, data_args, args, data, callbacks, given, settings)
+
+
+def _train(model_args, data_args, args, data, callbacks, given, settings) -> VATTrainer:
+    folder, checkpoint = Path(args.output_dir), claim_output_dir(model_args, data_args, args)
+    described = run_settings(model_args, data_args, args)  # now, as the trainer changes some for itself
     set_seed(args.seed)
     with args.main_process_first(desc="preparing the run"):
         if data is None:
             data = load_text_classification(data_args)
         check_splits(data, args, data_args.streaming)
         tokenizer, model = load_model(model_args, data["train"], args.seed)
+        prints = fingerprints(data, data_args, tokenizer)
+        check_fingerprints(folder, prints)
         of_model = {name: getattr(model.config, name, None) for name in OF_MODEL}
         refuse_without_effect("train", given, settings | of_model)
 
@@ -101,24 +117,38 @@ def train_classifier(
         callbacks=[*callbacks, *([] if cards else [card])],
     )
     show_epochs(trainer)
-    if checkpoint is None and args.should_save:  # only now, so that a run refused above leaves the folder to the next
-        settings = run_settings(model_args, data_args, args)
-        (Path(args.output_dir) / RUN_NAME).write_text(json.dumps(settings, indent=2, ensure_ascii=False), "utf-8")
-    result = trainer.train(resume_from_checkpoint=checkpoint)
-    if not (Path(args.output_dir) / "train_results.json").is_file():  # resuming a finished run trains no further step
-        trainer.save_metrics("train", result.metrics)
-    if "test" in encoded:
-        trainer.save_metrics("test", trainer.evaluate(encoded["test"], metric_key_prefix="test"))
-    trainer.save_state()
-    if trainer.is_world_process_zero():
-        model.save_pretrained(args.output_dir)
-        tokenizer.save_pretrained(args.output_dir)
+    if checkpoint == str(folder):
+        logger.info("%s holds all of the finished run; nothing is left to train.", folder)
+        trainer.load_finished(checkpoint)
+    else:
+        if (
+            checkpoint is None and args.should_save
+        ):  # only now, so that a run refused above leaves the folder to the next
+            described["fingerprints"] = prints
+            write_text(folder / RUN_NAME, json.dumps(described, indent=2, ensure_ascii=False))
+        _train_and_save(trainer, tokenizer, checkpoint, encoded.get("test"), bool(cards) and not args.push_to_hub)
     if args.push_to_hub:
         trainer.push_to_hub()
-    elif cards:
-        trainer.create_model_card()
     trainer.accelerator.wait_for_everyone()  # whoever loads the folder next finds all of it
     return trainer
+
+
+def _train_and_save(
+    trainer: VATTrainer, tokenizer, checkpoint: str | None, test: Dataset | None, with_card: bool
+) -> None:
+    """Train, and fill the folder; the trainer's state, by which a run is finished, comes last."""
+    folder = trainer.args.output_dir
+    result = trainer.train(resume_from_checkpoint=checkpoint)
+    if not Path(folder, "train_results.json").is_file():  # the run may have ended before it was killed
+        trainer.save_metrics("train", result.metrics)
+    if test is not None:
+        trainer.save_metrics("test", trainer.evaluate(test, metric_key_prefix="test"))
+    if trainer.is_world_process_zero():
+        trainer.model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    if with_card:
+        trainer.create_model_card()
+    trainer.save_state()
 
 
 def accuracy_and_macro_f1(prediction: EvalPrediction) -> dict[str, float]:

@@ -19,7 +19,9 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TrainerCallback,
+    TrainerState,
 )
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import BestRun, default_compute_objective
 
 from hf_vat.distributions import jensen_shannon
@@ -247,7 +249,7 @@ class VATTrainer(CheckpointingTrainer):
             if found is None:
                 raise InputError(f"There is no checkpoint to resume from in {self.args.output_dir} that is whole.")
             return str(found)
-        if fault := find_fault(Path(given)):
+        if fault := find_fault(Path(given), self.args.load_best_model_at_end):
             raise InputError(f"{given} cannot be resumed: {fault}. Choose another checkpoint, or the last whole one.")
         return str(given)
 
@@ -539,6 +541,12 @@ class VATTrainer(CheckpointingTrainer):
         self._probe_reference = self._progress.attention_probe
         # A finished run has no epoch left that would set them.
         take_over(self.model.config, checkpoint)
+
+    def load_finished(self, folder: str) -> None:
+        """Take up the model, and the state with all records, that a finished run has saved in its folder."""
+        self._load_from_checkpoint(folder)
+        take_over(self.model.config, folder)
+        self.state = TrainerState.load_from_json(str(Path(folder, TRAINER_STATE_NAME)))
 
     def _load_best_model(self):
         super()._load_best_model()

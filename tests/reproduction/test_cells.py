@@ -28,7 +28,7 @@ def test_two_processes_do_not_write_the_same_cell(tmp_path, monkeypatch):
     monkeypatch.setattr(VMaskCell, "measure", lambda self, settings, data: {"measured": 1})
     cell, settings = VMaskCell("trec", "cnn", "base", 0), CellSettings(work_dir=str(tmp_path))
     cell.folder(settings).mkdir()
-    with FileLock(cell.folder(settings) / ".lock"), pytest.raises(InputError, match="another process"):
+    with FileLock(cell.folder(settings) / ".hf_vat.lock"), pytest.raises(InputError, match="another process"):
         cells.run_cell(cell, settings)
     assert cell.result(settings) is None
     cells.run_cell(cell, settings)  # the lock goes with its process

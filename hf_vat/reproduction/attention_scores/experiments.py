@@ -15,7 +15,7 @@ from hf_vat.faithfulness.rationales import roc_auc
 from hf_vat.reproduction.cells import DATASETS, Cell, CellSettings
 from hf_vat.reproduction.measuring import predicted_right
 from hf_vat.training import ModelArguments
-from hf_vat.writing import written_beside
+from hf_vat.writing import write_text
 
 from .data import SYNTHETIC, load_data
 from .systems import ENCODERS, PATIENCE, SYSTEMS
@@ -89,8 +89,7 @@ class AttentionScoresCell(Cell):
             model, tokenizer, texts, labels, attention_texts=data["test"]["text"][:], batch_size=_BATCH_SIZE
         )
         by_field = {field: table.by_type(field) for field in FIELDS}
-        with written_beside(self._types(settings)) as partial:
-            partial.write_text(json.dumps(by_field), encoding="utf-8")
+        write_text(self._types(settings), json.dumps(by_field))
         trained = json.loads((self.folder(settings) / "model" / "all_results.json").read_text(encoding="utf-8"))
         products = model.attention_polarity_product().tolist()
         return {
