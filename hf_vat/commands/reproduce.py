@@ -33,6 +33,7 @@ from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.reproduction import DATASETS, PAPERS, CellSettings, Paper, run_cells
 from hf_vat.reproduction.attention_scores import SYNTHETIC
 from hf_vat.reproduction.encoders import under_recipe
+from hf_vat.reproduction.pages import refuse_foreign
 
 
 def _of_each(what: str) -> str:
@@ -120,6 +121,7 @@ def main():
     import_extra("scipy.stats")
     import_extra("sklearn")
     output = output_folder("--output_dir", args.output_dir)
+    refuse_foreign(output, under_recipe(paper.file, [one for one in paper.titles if one in recipes][-1]))
     output_folder("--work_dir", args.work_dir)
     cells = [
         cell

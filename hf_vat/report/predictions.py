@@ -40,8 +40,8 @@ def write_predictions(
     with ExitStack() as stack:
         rows = parquet = None
         if csv_path is not None:
-            path = stack.enter_context(written_beside(csv_path))
-            rows = csv.writer(stack.enter_context(open(path, "w", encoding="utf-8", newline="")))
+            partial = stack.enter_context(written_beside(csv_path))
+            rows = csv.writer(stack.enter_context(open(partial, "w", encoding="utf-8", newline="")))
             rows.writerow([*names, "words"])
         if parquet_path is not None:
             parquet = pq.ParquetWriter(stack.enter_context(written_beside(parquet_path)), schema)

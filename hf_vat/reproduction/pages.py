@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation
 from hf_vat.report import Table, write_report
 from hf_vat.report.tables import markdown
@@ -65,6 +66,25 @@ def write_page(folder: str | Path, page: Page, runs: Mapping[str, Sequence[Expla
     return path
 
 
+def refuse_foreign(folder: Path, name: str) -> None:
+    """Refuse to write the files of a page over others; they are its own where its JSON file is one of [`write_tables`].
+
+    Raises:
+        InputError: if there is a file of their names, and no such JSON file.
+    """
+    record = folder / f"{name}.json"
+    try:
+        if {"command", "cells"} <= json.loads(record.read_text(encoding="utf-8")).keys():
+            return
+    except (FileNotFoundError, ValueError, AttributeError):
+        pass
+    for path in (record, folder / f"{name}.md", folder / f"{name}.html"):
+        if path.exists():
+            raise InputError(
+                f"{path} is there already, and is no page of hf-vat reproduce; choose another --output_dir."
+            )
+
+
 def write_tables(folder: str | Path, page: Page) -> Path:
     """Write `<name>.md` and `<name>.json` alone: figures are named there, and not drawn.
 
@@ -72,7 +92,10 @@ def write_tables(folder: str | Path, page: Page) -> Path:
         The path of the Markdown file.
     """
     folder = Path(folder)
+    refuse_foreign(folder, page.name)
     folder.mkdir(parents=True, exist_ok=True)
+    # First, as it is what the files are known by
+    write_text(folder / f"{page.name}.json", json.dumps(page.summary, indent=1, allow_nan=False))
     lines = [f"# {page.title}", ""]
     for paragraph in page.introduction:
         lines += [paragraph, ""]
@@ -88,5 +111,4 @@ def write_tables(folder: str | Path, page: Page) -> Path:
     )
     path = folder / f"{page.name}.md"
     write_text(path, "\n".join(lines) + "\n")
-    write_text(folder / f"{page.name}.json", json.dumps(page.summary, indent=1, allow_nan=False))
     return path

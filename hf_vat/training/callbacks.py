@@ -58,6 +58,12 @@ class StopOnInterrupt(TrainerCallback):
             control.should_save = True
             control.should_training_stop = True
 
+    def on_epoch_end(self, args, state, control, **kwargs):
+        if self.interrupted and abs(state.epoch - round(state.epoch)) > 1e-6:
+            # The unbroken run does not evaluate here, and has no other best model, nor less patience, for it.
+            control.should_evaluate = control.should_save = False
+        return control
+
     def restore(self):
         """Give SIGINT back to whoever had it."""
         if self._previous is not None:

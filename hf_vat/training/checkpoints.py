@@ -56,7 +56,7 @@ class CheckpointingTrainer(PushingTrainer):
         written, place = run / UNFINISHED_NAME / name, run / name
         self._is_beside = True
         try:
-            with _naming(place):
+            with errors_of_the_system(place):
                 yield written
                 self._name_best(run)
                 self.accelerator.wait_for_everyone()  # each process adds its random state
@@ -213,8 +213,8 @@ def _move(written: Path, place: Path) -> None:
 
 
 @contextmanager
-def _naming(place: Path) -> Iterator[None]:
-    """Errors of writing as those of the system, which safetensors and torch have words of their own for."""
+def errors_of_the_system(place: Path) -> Iterator[None]:
+    """Errors of writing as those of the system, naming the place; safetensors and torch have words of their own for them."""
     try:
         yield
     except OSError as error:

@@ -165,8 +165,8 @@ def check_fingerprints(folder: Path, found: dict[str, str]) -> None:
 def fingerprints(data: Mapping[str, Dataset | IterableDataset], args: DataArguments, tokenizer) -> dict[str, str]:
     """What tells the content of data and tokenizer from others: the first digits of SHA-256.
 
-    Of rows in memory texts, labels and class names are hashed; of a stream the size of its file and 64 pieces of it, as
-    many as 4 MB; of one without a file its first rows.
+    Of rows in memory texts, labels and class names are hashed; of a stream the size of its file and 65 pieces of it, 4 MB
+    together; of one without a file its first rows.
     """
     found = {f"{split} data": _of_rows(rows, args, split) for split, rows in data.items()}
     return found | {"vocabulary": _digest([json.dumps(sorted(tokenizer.get_vocab().items())).encode()])}
@@ -187,7 +187,7 @@ def _of_file(path: Path) -> Iterator[bytes]:
     size = path.stat().st_size
     yield str(size).encode()
     with open(path, "rb") as file:
-        for place in range(0, size, max(_BLOCK, size // _BLOCKS)):
+        for place in (*range(0, size, max(_BLOCK, size // _BLOCKS)), max(0, size - _BLOCK)):
             file.seek(place)
             yield file.read(_BLOCK)
 

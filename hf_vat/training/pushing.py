@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from huggingface_hub.errors import HfHubHTTPError, HTTPError, OfflineModeIsEnabled
 from torch import nn
 from transformers import Trainer, TrainingArguments
 from transformers.trainer import TRAINING_ARGS_NAME, PushInProgress
@@ -137,7 +137,13 @@ class PushingTrainer(Trainer):
         if not self.is_world_process_zero():
             return None
         self.create_model_card(**{"model_name": self.hub_model_id.split("/")[-1], "revision": revision, **kwargs})
-        return self._upload(commit_message, blocking, token, revision)
+        try:
+            return self._upload(commit_message, blocking, token, revision)
+        except (HTTPError, OSError) as error:
+            raise InputError(
+                f"The push to {self.hub_model_id} failed: {' '.join(str(error).split())} Everything is in "
+                f"{self.args.output_dir}; the same command with --resume_from_checkpoint last pushes again and trains nothing."
+            ) from error
 
     def _save(self, output_dir=None, state_dict=None):
         super()._save(output_dir, state_dict)

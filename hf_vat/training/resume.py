@@ -53,7 +53,8 @@ def write_state(folder: Path, settings: dict, progress: Progress) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     probe = None if progress.attention_probe is None else progress.attention_probe.tolist()
     state = {"settings": settings, **progress._asdict(), "attention_probe": probe}
-    (folder / STATE_NAME).write_text(json.dumps(state), encoding="utf-8")
+    path = folder / STATE_NAME
+    path.write_text(json.dumps(state), encoding="utf-8")
 
 
 def read_state(checkpoint: str, settings: dict) -> Progress:

@@ -16,6 +16,7 @@ from hf_vat.options import OF_MODEL, refuse_without_effect, settings_of
 from hf_vat.writing import write_text
 
 from .arguments import VATTrainingArguments
+from .checkpoints import errors_of_the_system
 from .checks import check_inherited, check_settings, check_splits, check_streaming
 from .folder import (
     RUN_NAME,
@@ -144,8 +145,9 @@ def _train_and_save(
     if test is not None:
         trainer.save_metrics("test", trainer.evaluate(test, metric_key_prefix="test"))
     if trainer.is_world_process_zero():
-        trainer.model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        with errors_of_the_system(Path(folder)):
+            trainer.model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
     if with_card:
         trainer.create_model_card()
     trainer.save_state()

@@ -3,10 +3,13 @@
 import csv
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,9 +18,12 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
 from transformers.utils import logging as transformers_logging
 
-from hf_vat import BertWithVMask, commands
+from hf_vat import BertVMaskConfig, BertWithVMask, commands
 from hf_vat.analysis import attention_scores
+from hf_vat.errors import InputError
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
+from hf_vat.explanations.store import Store
+from hf_vat.writing import RECORD_NAME, locked
 
 COMMANDS = ("-m", "hf_vat.commands")
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
@@ -566,3 +572,160 @@ def test_settings_of_the_other_commands(trained, workspace, command, name, optio
 
 def test_an_encoder_without_classifier_is_not_explained(workspace, command):
     refused(command("explain", "--model", workspace / "encoder", "--text", "a film"), "no trained classifier")
+
+
+# What a command writes, and what it leaves alone
+
+OUTPUTS = {
+    "train": ["output_dir"],
+    "explain": ["html", "json", "csv", "parquet", "save_to"],
+    "words": ["output_dir"],
+    "evaluate": ["output_dir"],
+    "probe": ["output_dir"],
+}
+
+
+@pytest.fixture
+def options(trained, workspace, training):
+    """Options of a command without those that say where its outputs go."""
+    data = ("--test_file", workspace / "test.csv", "--max_eval_samples", 8)
+    model = ("--model", trained)
+    return {
+        "train": [
+            word for place, word in enumerate(training) if "--output_dir" not in training[max(place - 1, 0) : place + 1]
+        ],
+        "explain": [*model, "--text", "a good film"],
+        "words": [*model, "--method", "attention", *data],
+        "evaluate": [*model, "--methods", "attention", "--ks", 1, "--seeds", 1, *data],
+        "probe": [*model, *data],
+    }
+
+
+@pytest.mark.parametrize(("name", "option"), [(name, one) for name, many in OUTPUTS.items() for one in many])
+def test_f47_f51_paths_that_cannot_be_written(options, command, tmp_path, monkeypatch, name, option):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("precious")
+    for value, named in (
+        ("file/x", "file"),
+        ("n" * 300, "File name too long"),
+        ("n" * 300 + "/x", "File name too long"),
+        ("", f"--{option} is empty"),
+        ("a\0b", "NUL"),
+    ):
+        refused(command(name, *options[name], f"--{option}", value), named)
+    assert [path.name for path in tmp_path.iterdir() if path.name not in ("train.csv", "test.csv")] == ["file"]
+    assert Path("file").read_text() == "precious"
+
+
+@contextmanager
+def files_of_at_most(size: int):
+    """As if the disk were full: the system lets no file become longer."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("option", OUTPUTS["explain"])
+def test_f47_a_result_that_cannot_be_written_leaves_the_earlier_one(options, command, tmp_path, option):
+    path, explain = tmp_path / "result", ["explain", *options["explain"], "--show", 0]
+    with files_of_at_most(10):
+        refused(command(*explain, f"--{option}", path), f"{path}: File too large")
+    assert left_in(tmp_path) == set()
+    assert command(*explain, f"--{option}", path)[0] == 0
+    before = path.read_bytes()
+    if option != "save_to":  # which goes on from what is there
+        with files_of_at_most(10):
+            refused(command(*explain, "--text", "a bad film", f"--{option}", path), f"{path.parent}")
+        assert path.read_bytes() == before
+        assert command(*explain, "--text", "a bad film", f"--{option}", path)[0] == 0  # it is this command's own
+        assert path.read_bytes() != before
+
+
+def left_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {RECORD_NAME}
+
+
+@pytest.mark.parametrize("name", ["words", "evaluate", "probe"])
+def test_f47_files_of_a_folder_that_cannot_be_written_leave_the_earlier_ones(options, command, tmp_path, name):
+    line = [name, *options[name], "--output_dir", tmp_path / "out"]
+    assert command(*line)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert len(before) > 2
+    with files_of_at_most(10):
+        refused(command(*line), f"{tmp_path / 'out'}", "File too large")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+    assert command(*line)[0] == 0
+
+
+def test_f47_a_full_disk_while_a_run_is_trained_keeps_its_checkpoints(training, command, tmp_path):
+    run = tmp_path / "run"
+    with files_of_at_most(20_000):  # settings and log fit in, weights do not
+        refused(command("train", *training, "--card_texts", 0), f"{run / 'checkpoint-4'}: File too large", "is kept")
+    assert {path.name for path in run.iterdir()} == {"run.json", "training_log.jsonl"}
+    code, out, _ = command("train", *training, "--card_texts", 0, "--resume_from_checkpoint", "last")
+    assert code == 0 and "test accuracy" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("evaluate", "texts.csv"), ("evaluate", "report.html"), ("words", "words.csv"), ("probe", "probe.json")],
+)
+def test_f50_files_of_a_user_in_the_output_folder_are_left_alone(options, command, tmp_path, name, file):
+    path = tmp_path / file
+    path.write_text(GOOD_BAD)
+    line = options[name]
+    refused(command(name, *line, "--output_dir", tmp_path), f"{path} is there already", "is left as it is")
+    if file.endswith(".csv"):  # and where it is the input
+        line = [path if word == line[line.index("--test_file") + 1] else word for word in line]
+        refused(command(name, *line, "--output_dir", tmp_path), f"would write {path}, which is --test_file {path}")
+    assert path.read_text() == GOOD_BAD and left_in(tmp_path) - {"train.csv", "test.csv"} == {file}
+
+
+def test_f50_no_output_is_an_input_or_another_output(trained, command, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text(GOOD_BAD)
+    explain = ["explain", "--model", trained, "--test_file", rows, "--show", 0]
+    for option in OUTPUTS["explain"]:
+        refused(command(*explain, f"--{option}", rows), f"would write {rows}, which is --test_file")
+        refused(command(*explain[:3], "--text", "a", f"--{option}", rows), f"{rows}")
+    (tmp_path / "link.csv").symlink_to(rows)
+    refused(command(*explain, "--csv", tmp_path / "link.csv"), "which is --test_file")
+    refused(command(*explain, "--html", tmp_path / "a", "--json", tmp_path / "a"), "which is --json")
+    # also where the input is a table of our own
+    assert command(*explain, "--csv", tmp_path / "predictions.csv")[0] == 0
+    again = [*explain[:3], "--test_file", tmp_path / "predictions.csv"]
+    refused(command(*again, "--csv", tmp_path / "predictions.csv"), "which is --test_file")
+    assert rows.read_text() == GOOD_BAD
+
+
+@pytest.mark.parametrize("option", OUTPUTS["explain"])
+def test_f51_a_device_is_left_alone(options, command, tmp_path, option):
+    os.mkfifo(tmp_path / "pipe")
+    refused(command("explain", *options["explain"], f"--{option}", tmp_path / "pipe"), "no regular file")
+    assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_f49_two_processes_that_explain_into_a_file(options, command, tmp_path):
+    path, found = tmp_path / "attention.jsonl", []
+    line = ["explain", *options["explain"], "--save_to", path]
+    with locked(path, "wait"):
+        thread = threading.Thread(target=lambda: found.append(explained(path)))
+        thread.start()
+        thread.join()
+    assert "attention.jsonl is being written by another process; wait until it has ended" in found[0]
+    assert command(*line)[0] == 0 and len(load_explanations(path)) == 1
+    assert left_in(tmp_path) == {"attention.jsonl"}
+
+
+def explained(path: Path) -> str:
+    try:
+        with Store(path, BertWithVMask(BertVMaskConfig(vocab_size=9, hidden_size=8, num_attention_heads=1)), None, RUN):
+            return ""
+    except InputError as error:
+        return str(error)
+
+
+RUN = {"model": "m", "method": "attention", "settings": {}}

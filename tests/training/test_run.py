@@ -1,13 +1,18 @@
 """A whole training run on a tiny plain BERT checkpoint and CSV files, and the folder that it leaves."""
 
+import copy
 import json
 import logging
 import re
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
+from filelock import FileLock
 from runs import SMALL, PressCtrlC, records
+from test_trainer_features import FIELDS
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -15,9 +20,11 @@ from transformers import (
     ElectraModel,
 )
 
+from hf_vat.data.labels import features_of
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain
-from hf_vat.training import claim_output_dir, train_classifier
+from hf_vat.training import VATTrainingArguments, claim_output_dir, train_classifier
+from hf_vat.training.folder import MAY_DIFFER, fingerprints, run_settings
 
 SYSTEMS = {
     "base": {"pooling": "first", "bottleneck": "none"},
@@ -333,3 +340,160 @@ def test_f69_a_run_prints_a_line_for_each_epoch_and_keeps_all_records(arguments,
     history = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
     assert records == history and {"eval_accuracy", "test_accuracy"} <= {name for record in records for name in record}
     assert f"all records of the training: {tmp_path / 'run' / 'training_log.jsonl'}" in printed
+
+
+# A run that goes on is the same run
+
+
+def test_f46_a_finished_run_that_is_resumed_keeps_all_of_its_files(arguments, tmp_path, caplog):
+    expected = weights_of(train_classifier(*arguments(load_best_model_at_end=True)))
+    before = contents(tmp_path / "run")
+    caplog.set_level(logging.INFO)
+    again = train_classifier(*arguments(load_best_model_at_end=True, resume_from_checkpoint="last"))
+    assert contents(tmp_path / "run") == before and "nothing is left to train" in caplog.text
+    found = weights_of(again)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert again.state.log_history == json.loads(before["trainer_state.json"])["log_history"]
+
+
+def test_f46_a_run_that_was_killed_after_its_last_step_has_the_true_records(arguments, tmp_path):
+    train_classifier(*arguments())
+    folder = tmp_path / "run"
+    before = json.loads((folder / "train_results.json").read_text())
+    for name in ("trainer_state.json", "train_results.json", "all_results.json", "model.safetensors"):
+        (folder / name).unlink()
+    train_classifier(*arguments(resume_from_checkpoint="last"))
+    after = json.loads((folder / "train_results.json").read_text())
+    assert after["train_loss"] == pytest.approx(before["train_loss"]) and after["phase"] == before["phase"] == "learn"
+    assert weights(folder).keys()
+
+
+def weights_of(trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+# What has to be the same in a run that goes on, of those that `MAY_DIFFER` does not name
+MUST_AGREE = {
+    *("per_device_train_batch_size", "num_train_epochs", "max_steps", "learning_rate", "lr_scheduler_type"),
+    *("lr_scheduler_kwargs", "warmup_steps", "optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2"),
+    *("adam_epsilon", "optim_target_modules", "gradient_accumulation_steps", "average_tokens_across_devices"),
+    *("max_grad_norm", "label_smoothing_factor", "bf16", "fp16", "bf16_full_eval", "fp16_full_eval", "tf32"),
+    *("torch_compile", "torch_compile_backend", "torch_compile_mode", "use_liger_kernel", "liger_kernel_config"),
+    *("use_cache", "neftune_noise_alpha", "auto_find_batch_size", "eval_strategy", "eval_steps", "eval_delay"),
+    *("prediction_loss_only", "eval_on_start", "eval_do_concat_batches", "include_for_metrics", "batch_eval_metrics"),
+    *("save_strategy", "save_steps", "load_best_model_at_end", "metric_for_best_model", "greater_is_better"),
+    *("ignore_data_skip", "restore_callback_states_from_checkpoint", "full_determinism", "seed", "data_seed"),
+    *("accelerator_config", "parallelism_config", "dataloader_drop_last", "dataloader_in_order"),
+    *("remove_unused_columns", "label_names", "train_sampling_strategy", "length_column_name"),
+    *("ddp_find_unused_parameters", "ddp_bucket_cap_mb", "ddp_broadcast_buffers", "ddp_static_graph", "ddp_backend"),
+    *("fsdp", "fsdp_config", "deepspeed", "debug", "start", "start_epochs", "compress_epochs", "learn_epochs"),
+    *("compressor_learning_rate", "predict_from", "attention_probe_size", "mask_beta_start", "mask_beta_end"),
+    *("mask_beta_step_epochs", "early_stopping_patience", "early_stopping_threshold", "class_weights"),
+    "weight_decay_on",
+}
+
+
+def test_f48_every_training_argument_is_decided_about(arguments):
+    names = {field.name for field in fields(VATTrainingArguments)}
+    undecided = names - MAY_DIFFER - MUST_AGREE
+    assert not undecided, (
+        f"May {', '.join(sorted(undecided))} differ in a run that goes on? If it moves no weight, enter it in MAY_DIFFER, else here."
+    )
+    assert not MAY_DIFFER & MUST_AGREE and names == MAY_DIFFER | MUST_AGREE
+    moving = {name for name, decision in FIELDS.items() if decision.moves}
+    assert moving and not moving & MAY_DIFFER  # by the tests of the Trainer's features
+    assert set(run_settings(*arguments())["training"]) == MUST_AGREE
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("adam_beta1", 0.8), ("adam_epsilon", 1e-3), ("neftune_noise_alpha", 1.0), ("load_best_model_at_end", True)),
+        *(("eval_strategy", "no"), ("save_strategy", "steps"), ("dataloader_in_order", False), ("torch_compile", True)),
+    ],
+)
+def test_f48_another_setting_that_moves_a_weight_is_refused_by_name(arguments, claimed, name, value):
+    before, now = (getattr(args[2], name) for args in (arguments(), arguments(**{name: value})))
+    assert before != now
+    with pytest.raises(InputError, match=rf"training\.{name} was .* and is "):
+        claim_output_dir(*arguments(**{name: value}, resume_from_checkpoint="last"))
+
+
+@pytest.fixture
+def claimed(arguments, tmp_path):
+    """A folder that says of itself to be such a run's."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text(json.dumps(run_settings(*arguments())))
+    return tmp_path / "run"
+
+
+def test_f48_what_moves_no_weight_may_differ(arguments, claimed):
+    others = {"logging_steps": 7, "save_total_limit": 1, "report_to": [], "dataloader_num_workers": 1, "run_name": "x"}
+    assert claim_output_dir(*arguments(**others, resume_from_checkpoint="last")) is None
+    settings = json.loads((claimed / "run.json").read_text()) | {"processes": 2}
+    (claimed / "run.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="the number of processes was 2 and is 1"):
+        claim_output_dir(*arguments(resume_from_checkpoint="last"))
+
+
+def other_row(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(path.read_text().replace("the good film", "the good actor"))
+
+
+def other_label(tmp_path):
+    path = tmp_path / "test.csv"
+    path.write_text(path.read_text().replace("the good actor,positive", "the good actor,negative"))
+
+
+@pytest.mark.parametrize(("change", "named"), [(other_row, "train data"), (other_label, "test data")])
+def test_f48_other_rows_in_the_same_files_are_refused(arguments, tmp_path, change, named):
+    with pytest.raises(KeyboardInterrupt):
+        train_classifier(*arguments(), callbacks=[PressCtrlC(2)])
+    before = contents(tmp_path / "run")
+    (tmp_path / "train.csv").touch()  # the time of a file does not count
+    change(tmp_path)
+    with pytest.raises(InputError, match=rf"on other data, by their fingerprints: .*{named} was \w+ and is \w+"):
+        train_classifier(*arguments(resume_from_checkpoint="last"))
+    assert contents(tmp_path / "run") == before
+
+
+def test_f48_fingerprints_tell_content_and_nothing_else(arguments, tokenizer, tmp_path):
+    rows = Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}, features_of(["no", "yes"]))
+    _, args, _ = arguments()
+
+    def prints(rows, tokenizer=tokenizer, args=args):
+        return fingerprints({"train": rows}, args, tokenizer)
+
+    assert prints(rows) == prints(rows.map(lambda row: row)) == prints(rows.add_column("more", [1, 2]))
+    others = [
+        rows.select([1, 0]),
+        rows.select([0]),
+        Dataset.from_dict({"text": ["a", "c"], "label": [0, 1]}, features_of(["no", "yes"])),
+        Dataset.from_dict({"text": ["a", "b"], "label": [1, 1]}, features_of(["no", "yes"])),
+        Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}, features_of(["yes", "no"])),
+    ]
+    assert len({prints(one)["train data"] for one in [rows, *others]}) == 6
+    larger = copy.deepcopy(tokenizer)
+    larger.add_tokens(["new"])
+    assert prints(rows, larger)["vocabulary"] != prints(rows)["vocabulary"]
+    # a stream is known by its file, of which a change at either end is seen, whatever its length
+    stream, path = rows.to_iterable_dataset(), tmp_path / "train.csv"
+    path.write_bytes(b"x" * 20_000_000)
+    found = {prints(stream)["train data"]}
+    for place in (0, 19_999_999):
+        with open(path, "r+b") as file:
+            file.seek(place)
+            file.write(b"y")
+        found.add(prints(stream)["train data"])
+    assert len(found) == 3
+
+
+def test_f49_two_runs_in_a_folder(arguments, tmp_path):
+    (tmp_path / "run").mkdir()
+    with FileLock(tmp_path / "run" / ".hf_vat.lock"):
+        with pytest.raises(InputError, match="run is being written by another process; wait until it has ended"):
+            train_classifier(*arguments())
+        assert set(contents(tmp_path / "run")) <= {".hf_vat.lock"}
+    train_classifier(*arguments(num_train_epochs=1))  # its file alone is no lock, and no other run's folder
+    assert not [name for name in contents(tmp_path / "run") if name.startswith(".hf_vat")]
