@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One thread in each of two workers is faster than two threads in one.
 PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart test test-all bench docs release lint types format clean
+.PHONY: quickstart test test-all torture bench docs release lint types format clean
 
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
@@ -15,6 +15,10 @@ test: $(VENV)/test $(VENV)/transformers-tests
 
 test-all: $(VENV)/test $(VENV)/transformers-tests
 	$(PYTEST)
+
+# 60 kills of a short run, and each damage of its last checkpoint; a few of both are in `make test`.
+torture: $(VENV)/test
+	$(RUN) tests/training/torture.py
 
 # The model of the quickstart is what is explained.
 bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors

@@ -23,6 +23,7 @@ from hf_vat.analysis import attention_scores
 from hf_vat.errors import InputError
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
 from hf_vat.explanations.store import Store
+from hf_vat.training.checkpoints import MANIFEST_NAME, find_fault
 from hf_vat.writing import RECORD_NAME, locked
 
 COMMANDS = ("-m", "hf_vat.commands")
@@ -132,6 +133,11 @@ def test_c87_torchrun_gives_two_processes(training, tmp_path):
     assert finished.stdout.count("Saved in") == 1
     # 28 texts, in global batches of 16
     assert json.loads((tmp_path / "run" / "trainer_state.json").read_text())["global_step"] == 4
+    # the random states of both are in the checkpoint (F44)
+    checkpoint = tmp_path / "run" / "checkpoint-4"
+    known = json.loads((checkpoint / MANIFEST_NAME).read_text())["files"]
+    assert {"rng_state_0.pth", "rng_state_1.pth"} <= known.keys() and find_fault(checkpoint) is None
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".hf_vat")]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
@@ -648,7 +654,9 @@ def left_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {RECORD_NAME}
 
 
-@pytest.mark.parametrize("name", ["words", "evaluate", "probe"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("words", "evaluate")), "probe"]
+)
 def test_f47_files_of_a_folder_that_cannot_be_written_leave_the_earlier_ones(options, command, tmp_path, name):
     line = [name, *options[name], "--output_dir", tmp_path / "out"]
     assert command(*line)[0] == 0

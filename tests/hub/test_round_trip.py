@@ -476,6 +476,19 @@ def test_c79_a_run_that_cannot_be_pushed_says_what_to_do(online, local_run, monk
     assert not (tmp_path / "out" / "run.json").exists()
 
 
+def test_f47_a_push_that_is_cut_keeps_the_run_and_the_same_command_pushes_again(online, local_run, tmp_path):
+    settings = {"push_to_hub": True, "hub_model_id": REPO, "hub_strategy": "end"}
+    online.cut("POST", "/commit/", after=0)
+    with pytest.raises(InputError, match=f"The push to {REPO} failed: .*--resume_from_checkpoint last pushes again"):
+        local_run(**settings)
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert online.files(REPO) == {} and tmp_path / "out" / "model.safetensors" in files
+    local_run(**settings, resume_from_checkpoint="last")
+    assert online.files(REPO)["model.safetensors"] == files[tmp_path / "out" / "model.safetensors"]
+    assert (tmp_path / "out" / "train_results.json").read_bytes() == files[tmp_path / "out" / "train_results.json"]
+    assert not [name for name in online.files(REPO) if name.startswith(".hf_vat") or "manifest" in name]
+
+
 @pytest.mark.parametrize("private", [None, True])
 def test_c79_the_visibility_is_shown(online, make_trainer, caplog, private):
     with caplog.at_level(logging.INFO, "hf_vat"):
