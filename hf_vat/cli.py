@@ -109,8 +109,9 @@ _given: dict[str, str] = {}  # options of this command whose value may be a path
 def run(main: Callable[[], None]) -> None:
     """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 1 for a diverged loss.
 
-    Input that cannot be used are also paths that the system refuses, and a disk that is full. These print their message alone; a command that ends with 2 takes the empty folders that it has made away again. Any
-    other exception is a defect and keeps its traceback.
+    Among the input that cannot be used are paths that the system refuses, and a disk that is full. These print their message
+    alone; a command that ends with 2 takes the empty folders that it has made away again. Any other exception is a defect
+    and keeps its traceback.
     """
     _made.clear()
     forget_claims()

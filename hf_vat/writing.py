@@ -52,7 +52,7 @@ def write_text(path: str | PathLike, text: str, newline: str | None = None) -> N
 
 def flush_to_disk(path: Path) -> None:
     """Have the content of a file on the disk, so that it outlives the machine's power."""
-    with open(path, "rb") as file:
+    with open(path, "r+b") as file:
         os.fsync(file.fileno())
 
 

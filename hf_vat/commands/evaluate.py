@@ -49,9 +49,8 @@ def main():
         return
     refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args))
     methods = method_settings(args.methods, args.settings)
-    folder = None
-    if args.output_dir is not None:
-        folder = output_folder("--output_dir", args.output_dir, COMPARISON_FILES)
+    files = COMPARISON_FILES
+    folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)
     if folder:
         import_extra("matplotlib", "viz")  # the curves come last
     model, tokenizer = load_classifier(args.model)

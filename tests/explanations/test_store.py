@@ -1,6 +1,7 @@
 """Explanations that are written as they are made, and a call that goes on from there."""
 
 import json
+import os
 
 import pytest
 from checks import without_time
@@ -202,3 +203,36 @@ def test_file_is_ascii_json_lines(stub, stub_tokenizer, tmp_path):
     header, line = path.read_text(encoding="ascii").splitlines()
     assert json.loads(header)["method"] == "random" and json.loads(line)["text"] == "café 😀\u2028 好"
     assert load_explanations(path)[0].gold == 1
+
+
+def test_f51_an_empty_file_is_taken_and_a_device_is_not(stub, stub_tokenizer, tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    assert len(explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=tmp_path / "empty.jsonl")) == len(TEXTS)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no regular file"):
+        explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"format": "', b"text,label\ngood,1\n"])
+def test_f51_what_could_be_the_beginning_of_any_file_is_no_torn_one(stub, stub_tokenizer, tmp_path, content):
+    path = tmp_path / "notes.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no file of explanations"):
+        explain(stub, stub_tokenizer, TEXTS, "occlusion", save_to=path)
+    assert path.read_bytes() == content
+
+
+def test_f49_results_are_never_added_to_the_file_of_another_call(stub, stub_tokenizer, tmp_path):
+    """Also where nothing was read of it before."""
+    path, run = tmp_path / "a.jsonl", {"model": "m", "method": "occlusion", "settings": {}}
+    made = explain(stub, stub_tokenizer, TEXTS[:2], "occlusion")
+    with Store(path, stub, None, run) as store:
+        store.append(made[:1])
+    with Store(path, stub, None, run) as store:  # the same call goes on
+        store.append(made[1:])
+    before = path.read_bytes()
+    assert len(load_explanations(path)) == 2
+    with Store(path, stub, None, run | {"method": "lime"}) as store, pytest.raises(InputError, match="of another call"):
+        store.append(made)
+    assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["a.jsonl"]

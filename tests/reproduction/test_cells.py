@@ -8,6 +8,7 @@ from filelock import FileLock
 from hf_vat.errors import InputError
 from hf_vat.reproduction import CellSettings, cells, run_cells
 from hf_vat.reproduction.claims import compare
+from hf_vat.reproduction.pages import Page, write_tables
 from hf_vat.reproduction.vat import VATCell
 from hf_vat.reproduction.vmask import VMaskCell
 
@@ -50,3 +51,16 @@ def test_a_sure_claim_that_one_seed_contradicts_is_open():
     assert found["p_value"] < 0.05 and (found["seeds_won"], found["verdict"]) == (5, "open")
     assert compare(better[:5], worse[:5])["verdict"] == "held"
     assert compare(worse, better)["verdict"] == "open" and compare(worse[:5], better[:5])["verdict"] == "failed"
+
+
+@pytest.mark.parametrize("name", ["vat.json", "vat.md", "vat.html"])
+def test_f50_a_page_is_written_over_its_own_files_alone(tmp_path, name):
+    page = Page("vat", "A page", [], [], [], {"command": "hf-vat reproduce vat", "cells": []})
+    (tmp_path / name).write_text('{"mine": 1}')
+    with pytest.raises(InputError, match=rf"{name} is there already, and is no page of hf-vat reproduce"):
+        write_tables(tmp_path, page)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, '{"mine": 1}')]
+    (tmp_path / name).unlink()
+    write_tables(tmp_path, page)
+    (tmp_path / "vat.html").touch()
+    assert write_tables(tmp_path, page).read_text().startswith("# A page")
