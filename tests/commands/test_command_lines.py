@@ -7,8 +7,8 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,11 +18,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel, set_seed
 from transformers.utils import logging as transformers_logging
 
-from hf_vat import BertVMaskConfig, BertWithVMask, commands
+from hf_vat import BertWithVMask, commands
 from hf_vat.analysis import attention_scores
-from hf_vat.errors import InputError
 from hf_vat.explanations import load_explanations, mask_importance, word_importance
-from hf_vat.explanations.store import Store
 from hf_vat.training.checkpoints import MANIFEST_NAME, find_fault
 from hf_vat.writing import RECORD_NAME, locked
 
@@ -716,24 +714,12 @@ def test_f51_a_device_is_left_alone(options, command, tmp_path, option):
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 1
 
 
-def test_f49_two_processes_that_explain_into_a_file(options, command, tmp_path):
-    path, found = tmp_path / "attention.jsonl", []
+def test_f49_two_that_explain_into_a_file(options, command, tmp_path):
+    path, held = tmp_path / "attention.jsonl", locked(tmp_path / "attention.jsonl", "wait")
     line = ["explain", *options["explain"], "--save_to", path]
-    with locked(path, "wait"):
-        thread = threading.Thread(target=lambda: found.append(explained(path)))
-        thread.start()
-        thread.join()
-    assert "attention.jsonl is being written by another process; wait until it has ended" in found[0]
+    with ThreadPoolExecutor(1) as other:
+        other.submit(held.__enter__).result()
+        refused(command(*line), f"{path} is being written by another process; wait until it has ended")
+        other.submit(held.__exit__, None, None, None).result()
     assert command(*line)[0] == 0 and len(load_explanations(path)) == 1
     assert left_in(tmp_path) == {"attention.jsonl"}
-
-
-def explained(path: Path) -> str:
-    try:
-        with Store(path, BertWithVMask(BertVMaskConfig(vocab_size=9, hidden_size=8, num_attention_heads=1)), None, RUN):
-            return ""
-    except InputError as error:
-        return str(error)
-
-
-RUN = {"model": "m", "method": "attention", "settings": {}}

