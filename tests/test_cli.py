@@ -18,6 +18,7 @@ from hf_vat.cli import (
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.training import ModelArguments, VATTrainingArguments
+from hf_vat.writing import write_text
 
 
 @dataclass
@@ -216,7 +217,7 @@ def test_f39_a_refused_command_leaves_no_empty_folder(tmp_path, capsys):
         output_folder("--work_dir", str(tmp_path / "there"))
         path = output_file("--html", str(tmp_path / "there" / "pages" / "page.html"))
         if fill:
-            path.write_text("a page")
+            write_text(path, "a page")
         if error is not None:
             raise error("at last")
 
