@@ -32,8 +32,9 @@ MAY_DIFFER = frozenset(
         *("hub_revision", "save_only_model", "save_on_each_node", "save_total_limit", "enable_jit_checkpoint"),
         *("per_device_eval_batch_size", "eval_accumulation_steps", "eval_use_gather_object"),
         # The machine, and its memory
-        *("use_cpu", "torch_empty_cache_steps", "activation_checkpointing", "activation_checkpointing_kwargs"),
-        *("gradient_checkpointing", "gradient_checkpointing_kwargs", "ddp_timeout"),
+        *("use_cpu", "cache_encoder_outputs", "torch_empty_cache_steps", "ddp_timeout"),
+        *("activation_checkpointing", "activation_checkpointing_kwargs"),
+        *("gradient_checkpointing", "gradient_checkpointing_kwargs"),
         *("dataloader_num_workers", "dataloader_pin_memory", "dataloader_persistent_workers"),
         *("dataloader_prefetch_factor", "dataloader_multiprocessing_context"),
     )

@@ -32,8 +32,8 @@ from hf_vat.models.phases import PHASES
 from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
 from .callbacks import PhaseCallback, StopOnInterrupt, callbacks_of
-from .encoder_outputs import EncoderOutputs, encoder_outputs
 from .checkpoints import CheckpointingTrainer, find_fault, find_whole
+from .encoder_outputs import EncoderOutputs, encoder_outputs
 from .labels import check_labels, find_class_weights
 from .measures import EvaluationMeans, TrainingMeans, measure_texts
 from .monitor import DivergenceWatch, attention_of, warn_of_collapse
