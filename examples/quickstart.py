@@ -17,13 +17,14 @@ from datasets import DatasetDict
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from hf_vat import BertForVATClassification
-from hf_vat.cli import in_colour, is_main_process, parse_arguments, run
+from hf_vat.cli import in_colour, parse_arguments, run
 from hf_vat.data import DataArguments
 from hf_vat.data.offline import minilm_folder, rotten_tomatoes
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.hub import ModelCardCallback
 from hf_vat.inference import progress_bar
+from hf_vat.processes import is_main_process
 from hf_vat.report import Table, table, training_curves, write_report
 from hf_vat.training import (
     ModelArguments,

@@ -25,6 +25,7 @@ from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError, MissingExtra
+from .processes import own_device
 from .writing import claim, forget_claims
 
 
@@ -178,9 +179,7 @@ def load_classifier(name: str):
     if info["missing_keys"]:  # they would be drawn at random
         missing = ", ".join(sorted(info["missing_keys"])[:3])
         raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
-    if torch.accelerator.is_available():
-        model.to(torch.accelerator.current_accelerator())
-    return model, tokenizer
+    return model.to(own_device()), tokenizer
 
 
 def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
@@ -278,11 +277,6 @@ _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 def in_colour() -> bool:
     """Whether the output is a terminal whose user has not asked for none (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def is_main_process() -> bool:
-    """Whether this process is the only one, or the first of several; the others have nothing to do here."""
-    return int(os.environ.get("RANK", 0)) == 0
 
 
 def _make_folder(option: str, name: str, folder: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from hf_vat.cli import (
     given_options,
-    is_main_process,
     load_classifier,
     output_file,
     output_folder,
@@ -17,6 +16,7 @@ from hf_vat.cli import (
 )
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
+from hf_vat.processes import is_main_process
 from hf_vat.training import ModelArguments, VATTrainingArguments
 from hf_vat.writing import RECORD_NAME, write_text
 

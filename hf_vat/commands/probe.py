@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from hf_vat.analysis import probe
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, load_classifier, output_folder, parse_arguments
+from hf_vat.cli import given_options, load_classifier, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.processes import is_main_process
 from hf_vat.report import table
 from hf_vat.report.probe import PROBE_FILES, criteria_table
 

@@ -27,9 +27,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, output_folder, parse_arguments
+from hf_vat.cli import given_options, output_folder, parse_arguments
 from hf_vat.errors import InputError, import_extra
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.processes import is_main_process
 from hf_vat.reproduction import DATASETS, PAPERS, CellSettings, Paper, run_cells
 from hf_vat.reproduction.attention_scores import SYNTHETIC
 from hf_vat.reproduction.encoders import under_recipe

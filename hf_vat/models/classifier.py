@@ -275,7 +275,13 @@ class VATClassifier(_Base):
                 "type": "text",
             }
         self.config.custom_pipelines = pipelines
-        return super().save_pretrained(save_directory, *args, **kwargs)
+        # FSDP2 puts a class of its own in the place of the model's, whose code would be saved in the place of this one's.
+        of_fsdp, own = type(self), next(cls for cls in type(self).__mro__ if not cls.__name__.startswith("FSDP"))
+        try:
+            self.__class__ = own
+            return super().save_pretrained(save_directory, *args, **kwargs)
+        finally:
+            self.__class__ = of_fsdp
 
     @classmethod
     def is_custom_code(cls) -> bool:

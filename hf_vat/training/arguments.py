@@ -4,11 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from transformers import TrainingArguments
 
 from hf_vat.arguments import argument
 from hf_vat.errors import InputError
 from hf_vat.models.phases import PHASES
+from hf_vat.processes import process_count, refuse_lone_process, refuse_shares_on_cpus
 
 
 @dataclass
@@ -135,7 +137,12 @@ class VATTrainingArguments(TrainingArguments):
     def __post_init__(self):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
             self.greater_is_better = False  # the base class takes all but losses for the more the better
+        if process_count() > 1 and not torch.accelerator.is_available():
+            self.use_cpu = True  # of itself each of several processes would look for a GPU, and then run alone
+        if self.use_cpu:
+            refuse_shares_on_cpus()
         super().__post_init__()
+        refuse_lone_process(self.world_size)
         self.class_weights = _read_class_weights(self.class_weights)
 
 

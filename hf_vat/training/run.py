@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from transformers import DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
 
 from hf_vat.data import DataArguments, load_text_classification
+from hf_vat.errors import InputError
 from hf_vat.hub import ModelCardCallback
 from hf_vat.options import OF_MODEL, refuse_without_effect, settings_of
 from hf_vat.writing import write_text
@@ -63,6 +65,11 @@ def train_classifier(
     """
     check_settings(model_args, data_args, args)
     check_inherited(args)
+    if args.fsdp or os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true":
+        raise InputError(
+            "Here one process measures the model and saves it, which under FSDP none has whole. Use DistributedDataParallel, or a "
+            "script with a VATTrainer, such as examples/train_vat.py."
+        )
     if given is None:
         given = [
             field.name for field in fields(model_args) if getattr(model_args, field.name) not in (None, field.default)

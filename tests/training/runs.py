@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import DataCollatorWithPadding, EarlyStoppingCallback, TrainerCallback, set_seed
 
 import hf_vat
@@ -102,6 +103,11 @@ def launch(script: str, processes: int, output: Path, *arguments: str) -> list[d
     return [json.loads(Path(f"{output}.{rank}.json").read_text()) for rank in range(processes)]
 
 
+def weights(output: Path, rank: int = 0) -> dict[str, torch.Tensor]:
+    """What a process of this script has trained."""
+    return load_file(f"{output}.{rank}.safetensors")
+
+
 def tiny_data():
     """Tokenizer and maker of data sets, as the fixtures of the tests have them."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -122,23 +128,14 @@ class _Sums(TrainerCallback):
 
 
 def main():
-    """One process of a training: `runs.py OUTPUT MODEL SETTINGS PATIENCE`, the last three as JSON.
+    """One process of a training: `runs.py OUTPUT MODEL SETTINGS OTHERS`, the last three as JSON.
 
-    MODEL has the settings of a word mask's model, or is null for VAT.
+    MODEL has the settings of a word mask's model, or is null for VAT. OTHERS may have a `patience`, and a step at which to
+    `stop` and to go on from with a new trainer.
     """
-    output, model, settings, patience = sys.argv[1], *map(json.loads, sys.argv[2:])
+    output, model_settings, settings, others = sys.argv[1], *map(json.loads, sys.argv[2:])
+    rank = os.environ.get("RANK", 0)
     tokenizer, make_dataset = tiny_data()
-    set_seed(0)
-    if model is None:
-        import conftest
-
-        model = BertForVATClassification(conftest.tiny_config(initializer_range=0.2))
-    else:
-        model = BertWithVMask(BertVMaskConfig(vocab_size=len(tokenizer), **model))
-    args = VATTrainingArguments(
-        output, use_cpu=True, report_to="none", disable_tqdm=True, logging_steps=1, eval_strategy="epoch",
-        per_device_train_batch_size=8 // int(os.environ.get("WORLD_SIZE", 1)), optim="sgd", max_grad_norm=0, **settings,
-    )  # fmt: skip
     aopc, calls, sums = load("aopc"), [], _Sums()
 
     def metric(prediction) -> dict:
@@ -153,28 +150,44 @@ def main():
         # worse each time, so that patience 1 stops after the second round, at the end of epoch 5 (F10)
         return {"prob_drop@1": result["prob_drop@1"] - len(calls)}
 
-    trainer = VATTrainer(
-        model,
-        args,
-        DataCollatorWithPadding(tokenizer),
-        make_dataset(32),
-        make_dataset(10, seed=1),
-        tokenizer,
-        compute_metrics=metric,
-        callbacks=[sums, *([EarlyStoppingCallback(patience)] if patience else [])],
-    )
+    def make_trainer(callbacks) -> VATTrainer:
+        set_seed(0)
+        if model_settings is None:
+            import conftest
+
+            model = BertForVATClassification(conftest.tiny_config(initializer_range=0.2))
+        else:
+            model = BertWithVMask(BertVMaskConfig(vocab_size=len(tokenizer), **model_settings))
+        args = VATTrainingArguments(
+            output, report_to="none", disable_tqdm=True, logging_steps=1, eval_strategy="epoch",
+            per_device_train_batch_size=8 // int(os.environ.get("WORLD_SIZE", 1)), optim="sgd", max_grad_norm=0, **settings,
+        )  # fmt: skip
+        return VATTrainer(
+            model,
+            args,
+            DataCollatorWithPadding(tokenizer),
+            make_dataset(32),
+            make_dataset(10, seed=1),
+            tokenizer,
+            compute_metrics=metric,
+            callbacks=callbacks,
+        )
+
     # draws differ between processes and splits of a batch: take the middle instead
     torch.rand_like = lambda tensor: torch.full_like(tensor, 0.5)
     torch.randn_like = lambda tensor, **kwargs: torch.zeros_like(tensor, **kwargs)
-    trainer.train()
+    if "stop" in others:
+        make_trainer([StopAt(others["stop"])]).train()
+    trainer = make_trainer([sums, *([EarlyStoppingCallback(others["patience"])] if "patience" in others else [])])
+    trainer.train(resume_from_checkpoint="stop" in others)
     found = {
         "world_size": trainer.args.world_size,
         "step": trainer.state.global_step,
         "sums": sums.taken,
-        "last": {name: tensor.double().sum().item() for name, tensor in model.state_dict().items()},
         "log": trainer.state.log_history[:-1],
     }
-    Path(f"{output}.{trainer.args.process_index}.json").write_text(json.dumps(found))
+    Path(f"{output}.{rank}.json").write_text(json.dumps(found))
+    save_file(trainer.model.state_dict(), f"{output}.{rank}.safetensors")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 import runs
 import torch
 from datasets import Dataset
-from runs import Poison, launch, records
+from runs import Poison, launch, records, weights
 from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
 
 from hf_vat import BertVMaskConfig, BertWithVMask, EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig
@@ -389,17 +389,24 @@ PHASES = {
 }  # fmt: skip
 
 
-def train_in(processes: int, output: Path, patience: int | None = None, **settings) -> list[dict]:
-    return launch(runs.__file__, processes, output, "null", json.dumps(PHASES | settings), json.dumps(patience))
+def train_in(processes: int, output: Path, others: dict | None = None, **settings) -> list[dict]:
+    return launch(runs.__file__, processes, output, "null", json.dumps(PHASES | settings), json.dumps(others or {}))
 
 
-def test_c18_c87_c88_two_processes_agree_with_one(tmp_path):
-    settings = {"num_train_epochs": 4, "compress_epochs": 2, "learn_epochs": 2}
+def test_c18_c87_c88_two_processes_agree_with_one_also_when_resumed_in_the_middle_of_a_phase(tmp_path):
+    settings = {"num_train_epochs": 4, "compress_epochs": 1, "learn_epochs": 2, "load_best_model_at_end": False}
     two, [one] = train_in(2, tmp_path / "two", **settings), train_in(1, tmp_path / "one", **settings)
-    assert [record["world_size"] for record in two] == [2, 2]
+    resumed = train_in(2, tmp_path / "resumed", {"stop": 10}, **settings)  # epoch 3 of 4, the first of learn's two
+    assert [record["world_size"] for record in two + resumed] == [2, 2, 2, 2]
     assert two[0]["sums"] == two[1]["sums"]  # after each phase, bitwise
     for epoch, (ours, theirs) in enumerate(zip(two[0]["sums"], one["sums"], strict=True)):
         assert ours == pytest.approx(theirs, abs=1e-4), f"epoch {epoch}"
+    alone, unbroken = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name, tensor in alone.items():
+        torch.testing.assert_close(unbroken[name], tensor, atol=1e-5, rtol=0, msg=name)
+        assert torch.equal(unbroken[name], weights(tmp_path / "two", 1)[name]), name
+        for rank in (0, 1):
+            assert torch.equal(unbroken[name], weights(tmp_path / "resumed", rank)[name]), name
     logs = [[record for record in process["log"] if "loss" in record] for process in (two[0], one)]
     for ours, theirs in zip(*logs, strict=True):
         assert ours["cross_entropy"] == pytest.approx(theirs["cross_entropy"], abs=1e-5)
@@ -407,7 +414,7 @@ def test_c18_c87_c88_two_processes_agree_with_one(tmp_path):
 
 
 def test_c43_c90_early_stopping_on_a_package_metric_ends_on_all_ranks(tmp_path):
-    two = train_in(2, tmp_path / "two", patience=1, num_train_epochs=6, compress_epochs=1, learn_epochs=1)
+    two = train_in(2, tmp_path / "two", {"patience": 1}, num_train_epochs=6, compress_epochs=1, learn_epochs=1)
     assert [record["step"] for record in two] == [20, 20]
 
 
