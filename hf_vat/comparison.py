@@ -7,6 +7,7 @@ comparison.write("runs/comparison")
 ```
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,7 @@ from hf_vat.inference import encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table
 from hf_vat.report.comparison import comparison_table, write_comparison
+from hf_vat.writing import written_beside
 
 RANDOM = "random"
 _CURVES = ("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "comprehensiveness", "sufficiency", "recall")
@@ -51,7 +53,8 @@ class MethodResult:
 
     Attributes:
         settings: the method's settings.
-        seconds: wall-clock seconds per text.
+        seconds: wall-clock seconds per text, over those that were explained by the last call that explained any; None if none is
+            known.
         n_tied: number of texts whose words all have the same score.
         values: for each score one number per text, NaN where the text is not scored.
         seed_means: for the random rankings, the mean over texts of each score by seed; else empty.
@@ -59,7 +62,7 @@ class MethodResult:
     """
 
     settings: dict
-    seconds: float
+    seconds: float | None
     n_tied: int
     values: dict[str, np.ndarray]
     seed_means: dict[str, list[float]] = field(default_factory=dict)
@@ -223,6 +226,7 @@ def compare_explainers(
     seed: int = 0,
     max_length: int | None = None,
     save_folder: str | PathLike | None = None,
+    merge: int | None = None,
     progress: bool = False,
 ) -> ExplainerComparison:
     """Explain texts by several methods and measure how faithful each is, beside random rankings.
@@ -242,6 +246,7 @@ def compare_explainers(
         batch_size, seed, max_length: see [`explain`].
         progress: show one progress bar for all of it, which counts model inputs.
         save_folder: takes the explanations of each method as they are made, in a file; the same call goes on from them.
+        merge: put the files there together from so many shards first, see [`explain`].
 
     Raises:
         InputError: if an argument cannot be used; see [`explain`] and [`Faithfulness`].
@@ -325,13 +330,14 @@ def compare_explainers(
                 max_length=max_length,
                 bar=bar,
                 save_to=None if save_folder is None else Path(save_folder) / f"{name}.jsonl",
+                merge=merge,
                 **call,
             )
             measured = faithfulness.measure(made, name)
             values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
             if rationales is not None:
                 values |= _against_rationales([_seen(one.scores, one.seen) for one in made], rationales, ks)
-            seconds = float(np.mean([explanation.seconds for explanation in made]))
+            seconds = _seconds(made, save_folder, name)
             results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
         bar.update(bar.total - bar.n)  # texts without words
     results[RANDOM] = random
@@ -350,6 +356,19 @@ def compare_explainers(
         setup |= {"n_marked_words": marked, "n_marked_words_not_seen": marked - sum(map(sum, rationales))}
         rationales = all_rationales
     return ExplainerComparison(setup, results, faithfulness.ks, faithfulness.shares, rationales, confidence)
+
+
+def _seconds(explanations: Sequence[Explanation], folder: str | PathLike | None, method: str) -> float | None:
+    """Mean seconds per text. The files of explanations do not have them, so they are in one beside these."""
+    path = None if folder is None else Path(folder) / "seconds.json"
+    known = json.loads(path.read_text()) if path is not None and path.exists() else {}
+    timed = [explanation.seconds for explanation in explanations if explanation.seconds is not None]
+    if timed:
+        known[method] = float(np.mean(timed))
+        if path is not None:
+            with written_beside(path) as partial:
+                partial.write_text(json.dumps(known))
+    return known.get(method)
 
 
 def _check_rationales(rationales, encoded: list[EncodedText]) -> list[list[int]]:

@@ -111,6 +111,7 @@ _BEST = Need(
         or settings["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
     ),
 )
+_EXPLAINS = [_other_than("method", "mask"), _other_than("method", "polarity")]
 _TEXT_FILE = Need("dataset_name", "local files other than .parquet and .xlsx", _holds_text)
 _READ = {
     "encoding": [_TEXT_FILE],
@@ -185,19 +186,25 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
         ],
         "card_examples": [_given("card_texts")],
     },
-    "explain": {**_READ, "seed": [_one_of("method", *_DRAWING)]},
+    "explain": {
+        **_READ,
+        "seed": [_one_of("method", *_DRAWING)],
+        "shard": [_given("save_to"), _without("merge")],
+        "merge": [_given("save_to")],
+    },
     "words": {
         **_READ,
         "seed": [_one_of("method", *_DRAWING)],
-        **{
-            name: [_other_than("method", "mask"), _other_than("method", "polarity")]
-            for name in ("settings", "aggregate")
-        },
+        **dict.fromkeys(("settings", "aggregate"), _EXPLAINS),
+        "shard": [*_EXPLAINS, _given("output_dir"), _without("merge")],
+        "merge": [*_EXPLAINS, _given("output_dir")],
         "batch_size": [_other_than("method", "mask")],
         "context": [_one_of("method", "polarity")],
     },
     "evaluate": {
         **_READ,
+        "shard": [_given("output_dir"), _without("merge")],
+        "merge": [_given("output_dir")],
         "seed": [
             Need(
                 "methods",

@@ -264,9 +264,7 @@ class Reader:
         elif program == "python" and re.fullmatch(r"examples/[\w/]+\.py", rest[0]):
             self._options(load_module(ROOT / rest[0]), rest[1:])
         elif program == "accelerate":
-            place = rest.index("examples/train_vat.py")
-            launch_command_parser().parse_args(rest[1:])  # which ends the process at a wrong option
-            self._options(load_module(ROOT / rest[place]), rest[place + 1 :])
+            self._accelerate(rest[1:])
         elif program == "torchrun":
             self._torchrun(rest)
         else:
@@ -289,14 +287,29 @@ class Reader:
 
     def _torchrun(self, argv: list[str]) -> None:
         if self.whole:
-            command = [sys.executable, "-m", "torch.distributed.run", *argv, "--use_cpu"]
-            home = {"HF_HOME": str(Path(constants.HF_HUB_CACHE).parent), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-            done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True)
-            assert done.returncode == 0, f"{self.place}: {done.stderr[-3000:]}"
-            assert "world size 2" in done.stderr, self.place
+            self._launch("torch.distributed.run", argv)
             return
-        assert [argv[0], *argv[2:5]] == ["--nproc_per_node", "-m", "hf_vat.commands", "train"], self.place
-        self._options(import_module("hf_vat.commands.train"), argv[5:])
+        assert [argv[0], *argv[2:4]] == ["--nproc_per_node", "-m", "hf_vat.commands"], self.place
+        self._command(argv[4:])
+
+    def _accelerate(self, argv: list[str]) -> None:
+        args = launch_command_parser().parse_args(argv)  # which ends the process at a wrong option
+        assert args.config_file is None or Path(args.config_file).is_file(), self.place
+        if self.whole and Path(args.config_file or "").stem == "multi_cpu":
+            self._launch("accelerate.commands.launch", argv)
+        elif args.module:
+            command, *options = args.training_script_args
+            assert args.training_script == "hf_vat.commands", self.place
+            self._options(import_module(f"hf_vat.commands.{command}"), options)
+        else:
+            self._options(load_module(ROOT / args.training_script), args.training_script_args)
+
+    def _launch(self, launcher: str, argv: list[str]) -> None:
+        home = {"HF_HOME": str(Path(constants.HF_HUB_CACHE).parent), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        line = [sys.executable, "-m", launcher, *argv]
+        done = subprocess.run(line, env=os.environ | home, capture_output=True, text=True)
+        assert done.returncode == 0, f"{self.place}: {done.stderr[-3000:]}"
+        assert "world size 2" in done.stderr or "Shard 2/2 of " in done.stdout, self.place
 
     def _options(self, module, argv: list[str]) -> None:
         """Let a command read its options, and no more."""
@@ -381,6 +394,8 @@ def test_no_block_escapes(page):
         ("```bash\nhf-vat explian --text a\n```\n", AssertionError),
         ("```bash\ntorchrun --nproc_per_node 2 -m hf_vat.commands train --output_dirs a\n```\n", AssertionError),
         ("```bash\naccelerate launch examples/train_vat.py --output_dirs a\n```\n", AssertionError),
+        ("```bash\naccelerate launch --config_file examples/no.yaml examples/train_vat.py\n```\n", AssertionError),
+        ("```bash\naccelerate launch -m hf_vat.commands train --output_dirs a\n```\n", AssertionError),
         ("```bash\npython examples/explain.py --texts a\n```\n", AssertionError),
         ("```bash\npython examples/quantize.py --models a\n```\n", AssertionError),
         ('```bash\npip install -c constraints.txt -e ".[explains]"\n```\n', AssertionError),

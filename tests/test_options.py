@@ -117,7 +117,12 @@ CASES = {
         **rows("--validation_file b.csv", "", validation_share=0.2, split_seed=1),
         **rows("--card_texts 0", "", card_examples=2),
     },
-    "explain": READ | rows("--method attention", "--method lime", seed=0),
+    "explain": {
+        **READ,
+        **rows("--method attention", "--method lime", seed=0),
+        **rows("", "--save_to a.jsonl", merge=8),
+        "shard": ("--shard 1/8 --merge 8 --save_to a.jsonl", "--shard 1/8 --save_to a.jsonl"),
+    },
     "words": {
         **READ,
         **rows("", "--split train", train_file="b.csv"),
@@ -127,8 +132,11 @@ CASES = {
         "settings": ("--settings n_samples=5", "--settings n_samples=5 --method lime"),
         "aggregate": ("--aggregate sum --method polarity", "--aggregate sum --method lime"),
         **rows("--method attention", "--method polarity", context="alone"),
+        **rows("--output_dir out", "--output_dir out --method lime", shard="1/8", merge=8),
     },
-    "evaluate": READ | rows("", "--methods attention lime", seed=1),
+    "evaluate": READ
+    | rows("", "--methods attention lime", seed=1)
+    | rows("", "--output_dir out", shard="1/8", merge=8),
     "probe": {name: lines for name, lines in READ.items() if name not in ("train_file", "split_seed")}
     | rows("", "--train_file b.csv", train_texts=50),
     "reproduce": {

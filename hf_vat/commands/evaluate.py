@@ -5,22 +5,27 @@
 
 Prints each method's faithfulness with a bootstrap interval and its seconds per text, and writes a page, curves, JSON and
 CSV. The scorer is the model whose predictions are watched while words are taken away; the VAT paper takes BERT-base, by
-default the model scores itself. After an interruption the same command goes on where it stopped.
+default the model scores itself. After an interruption the same command goes on where it stopped. With --shard 3/8 a job of a
+cluster explains a part of the texts by all methods, and --merge 8 does the rest; processes of torchrun share the texts by
+themselves, and the first one measures.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
-from hf_vat.explanations import METHODS
+from hf_vat.explanations import METHODS, explain
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
 from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.processes import is_main_process
 from hf_vat.report.comparison import COMPARISON_FILES
+
+from .sharing import ShardArguments, turns
 
 
 @dataclass
@@ -40,15 +45,15 @@ class EvaluateArguments:
     output_dir: str | None = argument(None, "Write page, curves, JSON and CSV to this folder.")
 
 
-ARGUMENTS = (EvaluateArguments, DataArguments)
+ARGUMENTS = (EvaluateArguments, DataArguments, ShardArguments)
 
 
 def main():
-    args, data_args = parse_arguments(ARGUMENTS, __doc__)
-    if not is_main_process():
-        return
-    refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args))
+    args, data_args, shard_args = parse_arguments(ARGUMENTS, __doc__)
+    refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
+    work = turns(shard_args, args.output_dir, "output_dir")
     methods = method_settings(args.methods, args.settings)
+    seeds = range(whole_number("--seeds", args.seeds, 1))
     files = COMPARISON_FILES
     folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)
     if folder:
@@ -56,26 +61,47 @@ def main():
     model, tokenizer = load_classifier(args.model)
     scorer, scorer_tokenizer = load_classifier(args.scorer) if args.scorer else (None, None)
     texts, labels = load_texts(data_args, model)
-    comparison = compare_explainers(
-        model,
-        tokenizer,
-        texts,
-        labels,
-        methods,
-        scorer=scorer,
-        scorer_tokenizer=scorer_tokenizer,
-        ks=args.ks,
-        shares=args.shares,
-        operator=args.operator,
-        seeds=range(whole_number("--seeds", args.seeds, 1)),
-        confidence=args.confidence,
-        max_length=args.max_length,
-        batch_size=args.batch_size,
-        seed=args.seed,
-        save_folder=folder and folder / "explanations",
-        progress=True,
-    )
-    setup = comparison.setup
-    print(f"scorer {setup['scorer']}: accuracy {100 * setup['accuracy']:.1f}\n\n{comparison}")
-    if folder:
-        print(f"\nPage: {comparison.write(folder, f'Explanations of {Path(args.model).name} compared')}")
+    for turn in work:
+        if turn.shard is not None:
+            for method, settings in methods.items():
+                file = Path(args.output_dir, "explanations", f"{method}.jsonl")
+                explanations = explain(
+                    model,
+                    tokenizer,
+                    texts,
+                    method,
+                    labels=labels,
+                    batch_size=args.batch_size,
+                    seed=args.seed,
+                    max_length=args.max_length,
+                    progress=is_main_process(),
+                    save_to=file,
+                    shard=turn.shard,
+                    **settings,
+                )
+                turn.tell(len(explanations), len(texts), file)
+            continue
+        comparison = compare_explainers(
+            model,
+            tokenizer,
+            texts,
+            labels,
+            methods,
+            scorer=scorer,
+            scorer_tokenizer=scorer_tokenizer,
+            ks=args.ks,
+            shares=args.shares,
+            operator=args.operator,
+            seeds=seeds,
+            confidence=args.confidence,
+            max_length=args.max_length,
+            batch_size=args.batch_size,
+            seed=args.seed,
+            save_folder=folder and folder / "explanations",
+            progress=True,
+            merge=turn.merge,
+        )
+        setup = comparison.setup
+        print(f"scorer {setup['scorer']}: accuracy {100 * setup['accuracy']:.1f}\n\n{comparison}")
+        if folder:
+            print(f"\nPage: {comparison.write(folder, f'Explanations of {Path(args.model).name} compared')}")

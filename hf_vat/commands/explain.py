@@ -12,11 +12,18 @@ With --streaming a file of any length is read, explained and written in constant
 or all of it; the same command goes on as well, and writes --csv and --parquet from that file in the end:
 
 hf-vat explain --model runs/mine --test_file reviews.csv --streaming --save_to attention.jsonl
+
+The jobs of a cluster share the texts: each runs the command with another --shard, and when all are done, it is run with --merge
+in its place. Under torchrun or accelerate launch the processes do so by themselves:
+
+hf-vat explain --model runs/mine --test_file reviews.csv --method lime --save_to lime.jsonl --shard 3/8
+hf-vat explain --model runs/mine --test_file reviews.csv --method lime --save_to lime.jsonl --merge 8
+torchrun --nproc_per_node 2 -m hf_vat.commands explain --model runs/mine --test_file reviews.csv --save_to attention.jsonl
 """
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -26,7 +33,6 @@ from hf_vat.arguments import argument
 from hf_vat.cli import (
     given_options,
     in_colour,
-    is_main_process,
     load_classifier,
     method_settings,
     output_file,
@@ -36,16 +42,20 @@ from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.explanations.store import Store
+from hf_vat.explanations.store import Store, split
 from hf_vat.inference import model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.processes import is_main_process
 from hf_vat.report import write_predictions, write_report
 from hf_vat.writing import write_text
 
+from .sharing import ShardArguments, Turn, turns
+
 logger = logging.getLogger(__name__)
 
-_TOGETHER = 1000  # streamed texts that are in memory at a time
+# Streamed texts that are in memory at a time. Of a slow method a tenth, since shards are cut between them.
+_TOGETHER = 1000
 _FAST = ("attention", "mask", "random")  # one model input for each text
 
 
@@ -66,13 +76,11 @@ class ExplainArguments:
     save_to: str | None = argument(None, "Write explanations as they are made to this file, and go on from it.")
 
 
-ARGUMENTS = (ExplainArguments, DataArguments)
+ARGUMENTS = (ExplainArguments, DataArguments, ShardArguments)
 
 
 def main():
-    args, data_args = parse_arguments(ARGUMENTS, __doc__)
-    if not is_main_process():
-        return
+    args, data_args, shard_args = parse_arguments(ARGUMENTS, __doc__)
     if bool(args.text) == (data_args != DataArguments()):
         raise InputError(
             "Give either texts with --text, or a data set with --test_file, --dataset_name or --paper_dataset."
@@ -84,7 +92,8 @@ def main():
             "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "
             "a line of JSON each, with --save_to. --csv and --parquet can be written from it."
         )
-    refuse_without_effect("explain", given_options(ARGUMENTS), settings_of(args, data_args))
+    refuse_without_effect("explain", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
+    work = turns(shard_args, args.save_to, "save_to")
     prefix = f"{args.method}."
     given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
     [settings] = method_settings([args.method], given).values()
@@ -107,24 +116,31 @@ def main():
         seed=args.seed,
         **settings,
     )
-    if data_args.streaming:
-        with _open_store(args, model, settings, target, save_to) as store:
-            _explain_stream(args, explained, store, stream_texts(data_args, model))
-            _write_tables(tables, store.explanations(), class_names(model.config))
-        return
-    texts, labels = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
-    progress = len(texts) > args.batch_size or args.method not in _FAST
-    explanations = explained(texts, labels=labels, progress=progress, save_to=save_to)
-    for explanation in explanations[: args.show]:
-        print(explanation.to_terminal(color=in_colour()), end="\n\n")
-    if html:
-        write_report(html, f"Explanations by {args.method}", {Path(args.model).name: explanations})
-        print(f"Page: {html}")
-    if scores:
-        fields = [explanation.to_dict() for explanation in explanations]
-        write_text(scores, json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
-        print(f"Scores: {scores}")
-    _write_tables(tables, explanations, class_names(model.config))
+    for turn in work:
+        if data_args.streaming:
+            store = _open_store(args, model, settings, target, save_to)
+            _explain_stream(args, explained, store, partial(stream_texts, data_args, model), turn)
+            if turn.shard is None:
+                _write_tables(tables, store.explanations(), class_names(model.config))
+            continue
+        texts, labels = (args.text, None) if args.text else load_texts(data_args, model, labelled=False)
+        progress = is_main_process() and (len(texts) > args.batch_size or args.method not in _FAST)
+        explanations = explained(
+            texts, labels=labels, progress=progress, save_to=save_to, shard=turn.shard, merge=turn.merge
+        )
+        if turn.shard is not None:
+            turn.tell(len(explanations), len(texts), save_to)
+            continue
+        for explanation in explanations[: args.show]:
+            print(explanation.to_terminal(color=in_colour()), end="\n\n")
+        if html:
+            write_report(html, f"Explanations by {args.method}", {Path(args.model).name: explanations})
+            print(f"Page: {html}")
+        if scores:
+            fields = [explanation.to_dict() for explanation in explanations]
+            write_text(scores, json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
+            print(f"Scores: {scores}")
+        _write_tables(tables, explanations, class_names(model.config))
 
 
 def _write_tables(tables: dict[str, Path], explanations: Iterable[Explanation], label_names: list[str]) -> None:
@@ -151,19 +167,47 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
     return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings})
 
 
-def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, rows: Iterator) -> None:
-    store.skip_finished(rows)
+def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, stream: Callable, turn: Turn) -> None:
+    """Explain the rows of `stream()`, or those of a shard, or put shards together.
+
+    The stream is cut after the same rows in each case, and after an interruption, so that the explanations are the same to
+    the bit.
+    """
+    together = _TOGETHER if args.method in _FAST else _TOGETHER // 10
+    rows, total = stream(), 0
+    if turn.shard or turn.merge:
+        total = sum(1 for _ in stream())
+        ends = [*range(together, total, together), *([total] if total else [])]
+    if turn.shard:
+        number, count = turn.shard
+        part = split(ends, count)[number - 1]
+        if store.count() >= part.stop:  # the shards have been put together, or there is nothing in this one
+            turn.tell(len(part), total, args.save_to)
+            return
+        rows, store = islice(rows, part.start, part.stop), store.shard(number, count)
     shown = 0
-    try:
-        while chunk := list(islice(rows, _TOGETHER)):
-            texts, labels = zip(*chunk, strict=True)
-            explanations = explained(texts, labels=labels, progress=args.method not in _FAST, save_to=store)
-            for explanation in explanations[: args.show - shown]:
-                print(explanation.to_terminal(color=in_colour()), end="\n\n")
-            shown = min(args.show, shown + len(chunk))
-            logger.info("%d explained", store.finished)
-    except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(
-            f"Stopped: {store.finished} explanations are in {store.path}; the same call goes on."
-        ) from interrupt
-    print(f"Explanations: {store.finished} in {store.path}")
+    with store:
+        store.skip_finished(rows)
+        try:
+            if turn.merge:
+                for explanation in store.take_shards(split(ends, turn.merge), rows):
+                    if shown < args.show:
+                        print(explanation.to_terminal(color=in_colour()), end="\n\n")
+                        shown += 1
+            while chunk := list(islice(rows, together - store.finished % together)):
+                texts, labels = zip(*chunk, strict=True)
+                progress = is_main_process() and args.method not in _FAST
+                explanations = explained(texts, labels=labels, progress=progress, save_to=store)
+                if turn.shard is None:
+                    for explanation in explanations[: args.show - shown]:
+                        print(explanation.to_terminal(color=in_colour()), end="\n\n")
+                    shown = min(args.show, shown + len(chunk))
+                logger.info("%d explained", store.finished)
+        except KeyboardInterrupt as interrupt:
+            raise KeyboardInterrupt(
+                f"Stopped: {store.finished} explanations are in {store.path}; the same call goes on."
+            ) from interrupt
+    if turn.shard:
+        turn.tell(store.finished, total, args.save_to)
+    else:
+        print(f"Explanations: {store.finished} in {store.path}")

@@ -7,7 +7,8 @@
 By default from the model's word mask, the probability that a word is kept; with another --method from the explanations of
 all texts, whose scores of a word are added up. Prints the most important words and how importance goes with frequency, and
 writes words.csv, and as pictures the most important words (words.png, cloud.png) and importance by frequency
-(frequency.png). After an interruption of a slow method the same command goes on where it stopped.
+(frequency.png). After an interruption of a slow method the same command goes on where it stopped. With --shard 3/8 a job of a
+cluster explains a part of the texts, and --merge 8 does the rest; processes of torchrun share the texts by themselves.
 
 With --method polarity it is the attention and polarity scores of words in the texts of a classifier with attention, most attended
 first, and how well they tell types of words apart, which are counted in these texts, so give the training texts with their
@@ -22,16 +23,27 @@ from pathlib import Path
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
 from hf_vat.analysis.scores import CONTEXTS
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, load_classifier, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, import_extra
-from hf_vat.explanations import METHODS, GlobalImportance, WordImportance, explain, mask_importance, word_importance
+from hf_vat.explanations import (
+    METHODS,
+    Explanation,
+    GlobalImportance,
+    WordImportance,
+    explain,
+    mask_importance,
+    word_importance,
+)
 from hf_vat.explanations.global_importance import AGGREGATES
 from hf_vat.faithfulness import frequency_correlation
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.processes import is_main_process
 from hf_vat.report import frequency_scatter, score_boxes, score_histograms, table, word_bars, word_cloud
 from hf_vat.report.figures import LINE_STYLES
 from hf_vat.report.terminal import clean
+
+from .sharing import ShardArguments, Turn, turns
 
 
 @dataclass
@@ -63,14 +75,16 @@ class WordsArguments:
     output_dir: str | None = argument(None, "Write table and pictures to this folder.")
 
 
-ARGUMENTS = (WordsArguments, DataArguments)
+ARGUMENTS = (WordsArguments, DataArguments, ShardArguments)
 
 
 def main():
-    args, data_args = parse_arguments(ARGUMENTS, __doc__)
-    if not is_main_process():
+    args, data_args, shard_args = parse_arguments(ARGUMENTS, __doc__)
+    explains = args.method not in ("mask", "polarity")
+    if not explains and not is_main_process():
         return
-    refuse_without_effect("words", given_options(ARGUMENTS), settings_of(args, data_args))
+    refuse_without_effect("words", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
+    work = turns(shard_args, args.output_dir, "output_dir") if explains else iter(())
     for name in ("min_count", "top"):
         if getattr(args, name) < 1:
             raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
@@ -85,7 +99,18 @@ def main():
     if scored:
         _show_scores(args, model, tokenizer, texts, labels or [], folder)
         return
-    words = _importance(args, model, tokenizer, texts, folder)
+    if not explains:
+        _show(args, mask_importance(model, tokenizer, texts, min_count=args.min_count), folder)
+        return
+    for turn in work:
+        explanations = _explanations(args, model, tokenizer, texts, folder, turn)
+        if turn.shard is not None:
+            turn.tell(len(explanations), len(texts), folder)
+        else:
+            _show(args, word_importance(explanations, args.aggregate, args.min_count), folder)
+
+
+def _show(args: WordsArguments, words: GlobalImportance, folder: Path | None) -> None:
     top = words.top(args.top)
     rows = [[clean(row.word), f"{row.importance:.3f}", str(row.count), str(row.texts)] for row in top]
     print(table(list(WordImportance._fields), rows))
@@ -94,23 +119,24 @@ def main():
         _write(folder, words, top, Path(args.model).name)
 
 
-def _importance(args: WordsArguments, model, tokenizer, texts: Sequence[str], folder: Path | None) -> GlobalImportance:
-    if args.method == "mask":
-        return mask_importance(model, tokenizer, texts, min_count=args.min_count)
+def _explanations(
+    args: WordsArguments, model, tokenizer, texts: Sequence[str], folder: Path | None, turn: Turn
+) -> list[Explanation]:
     prefix = f"{args.method}."
     [settings] = method_settings([args.method], [prefix + one.removeprefix(prefix) for one in args.settings]).values()
-    explanations = explain(
+    return explain(
         model,
         tokenizer,
         texts,
         args.method,
         batch_size=args.batch_size,
         seed=args.seed,
-        progress=True,
+        progress=is_main_process(),
         save_to=folder and folder / f"{args.method}.jsonl",
+        shard=turn.shard,
+        merge=turn.merge,
         **settings,
     )
-    return word_importance(explanations, args.aggregate, args.min_count)
 
 
 def _frequency(words: GlobalImportance) -> str:

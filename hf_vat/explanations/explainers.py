@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from itertools import islice
 from os import PathLike
 
 import numpy as np
@@ -26,9 +27,9 @@ from . import gradients
 from .analysis import Analysis
 from .explanation import Explanation
 from .methods import METHODS, check_settings
-from .store import Store
+from .store import Store, split
 
-_WINDOW = 4096  # model inputs that are sorted by length and run together; bounds what is in memory at a time
+_WINDOW = 1024  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
 
 def explain(
@@ -44,6 +45,8 @@ def explain(
     progress: bool = False,
     save_to: str | PathLike | Store | None = None,
     bar: tqdm | None = None,
+    shard: tuple[int, int] | None = None,
+    merge: int | None = None,
     **settings,
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
@@ -101,11 +104,15 @@ def explain(
             goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations). Or a
             [`Store`](hf_vat.explanations.store.Store) that takes the explanations of several calls.
         bar: for jobs that this is a part of, their open progress bar, which is moved by one for each model input.
+        shard: explain a part of the texts only: (3, 8) is the third of eight, which is written to a file of its own beside
+            `save_to`, such as `lime-00003-of-00008.jsonl`. The parts are of neighbouring texts, about 1,024 model inputs
+            or a multiple of it, and their explanations are those of one call for all texts, to the bit.
+        merge: put the explanations of so many shards together in `save_to`, and remove their files.
         settings: settings of the method.
 
     Returns:
-        One explanation per text, in the order of `texts`. Its `details` hold what a method has to say beside the scores:
-        polarity `bias`, that of the head and what tokens outside every word add; integrated gradients
+        One explanation per text, or per text of the shard, in the order of `texts`. Its `details` hold what a method has to
+        say beside the scores: polarity `bias`, that of the head and what tokens outside every word add; integrated gradients
         `baseline_probability` and `convergence_gap` (how far the scores of all tokens are from
         adding up to the difference), lime `intercept`, `local_prediction` and `r2` of the linear model, shapley
         `base_value`, the probability without any word.
@@ -120,9 +127,9 @@ def explain(
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
     golds = _check_labels("labels", [None] * len(texts) if labels is None else labels, texts, names)
+    _check_shards(shard, merge, save_to)
     encoded = encode_texts(tokenizer, texts, model, max_length)
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
-    _warn_truncated(encoded)
 
     common = {
         "method": method,
@@ -130,18 +137,31 @@ def explain(
         "model": model_name(model),
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
-    store, explanations, windows = None, [], _windows(costs)
-    with ExitStack() as stack, progress_bar(method, sum(costs), progress, bar) as bar:
+    windows = _windows(costs)
+    ends, part = [window.stop for window in windows], range(len(texts))
+    if shard is not None:
+        part = split(ends, shard[1])[shard[0] - 1]
+        windows = [window for window in windows if window.start in part]
+    _warn_truncated(encoded[part.start : part.stop])
+    store, explanations = None, []
+    with ExitStack() as stack, progress_bar(method, sum(costs[part.start : part.stop]), progress, bar) as bar:
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
-            run = {**common, "targets": targets, "gold": golds}
-            store = stack.enter_context(Store(save_to, model, encoded, run))
-            explanations += store.read([window.stop for window in windows])
-            bar.update(sum(costs[: len(explanations)]))
+            store = Store(save_to, model, encoded, {**common, "targets": targets, "gold": golds})
+            if shard is not None:
+                store.finished = store.count()
+                if part and store.finished >= part.stop:  # the shards have been put together
+                    return list(islice(store.explanations(), part.start, part.stop))
+                store = store.shard(*shard)
+            stack.enter_context(store)
+            explanations += store.read([window.stop - part.start for window in windows])
+            if merge is not None:
+                explanations += store.take_shards(split(ends, merge))
+            bar.update(sum(costs[part.start : part.start + len(explanations)]))
         try:
             for window in windows:
-                if window.start < len(explanations):
+                if window.start - part.start < len(explanations):
                     continue
                 started, position = time.perf_counter(), bar.n
                 analysis = _analyse(
@@ -158,11 +178,26 @@ def explain(
             if store is None or store is save_to:
                 raise
             raise KeyboardInterrupt(
-                f"Stopped: {len(explanations)} of {len(texts)} explanations are in {save_to}; the same call goes on."
+                f"Stopped: {len(explanations)} of {len(part)} explanations are in {store.path}; the same call goes on."
             ) from interrupt
     if method == "integrated_gradients":
         gradients.warn_of_gaps(explanations)
     return explanations
+
+
+def _check_shards(shard, merge, save_to) -> None:
+    if shard is None and merge is None:
+        return
+    if save_to is None or isinstance(save_to, Store):
+        raise InputError("Shards are files beside save_to; name that file.")
+    if merge is not None:
+        whole_number("merge", merge, 1)
+    if shard is not None and merge is not None:
+        raise InputError("Give shard or merge: shards are put together when all of them are finished.")
+    if shard is not None:
+        if not isinstance(shard, tuple | list) or len(shard) != 2:
+            raise InputError(f"shard is {shard!r}; it must be its number and how many there are, such as (3, 8).")
+        whole_number("shard[0]", shard[0], 1, whole_number("shard[1]", shard[1], 1))
 
 
 def _explanations(analysis: Analysis, results: list, golds: list, common: dict) -> list[Explanation]:

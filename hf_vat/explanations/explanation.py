@@ -32,7 +32,7 @@ class Explanation:
         model: name of the model.
         settings: settings of the method, such as `n_samples` or `baseline`, and its seed.
         details: what the method has to say about the text, such as `convergence_gap`; see [`explain`].
-        seconds: wall-clock time, as the mean over the texts that were run together.
+        seconds: wall-clock time, as the mean over the texts that were run together; None for one that was read from a file.
 
     Raises:
         ValueError: if lengths differ, a word is not the text at its span, a score is not finite or a class id is not
@@ -54,7 +54,7 @@ class Explanation:
     model: str = ""
     settings: dict = field(default_factory=dict)
     details: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("spans", "seen"):

@@ -3,6 +3,8 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from copy import copy
 from hashlib import sha256
 from itertools import islice
 from os import PathLike
@@ -18,6 +20,7 @@ from hf_vat.writing import locked, written_beside
 from .explanation import Explanation
 
 _KIND = "explanation"
+_TOGETHER = 1000  # explanations that are in memory at a time while shards are put together
 _SIGNATURE = b'{"format": "hf_vat '  # how every file begins
 Result = TypeVar("Result")
 
@@ -167,6 +170,8 @@ class LineStore(Generic[Result]):
 class Store(LineStore[Explanation]):
     """A file of explanations for one call of `explain`.
 
+    The seconds that an explanation took are not in it, so that the same call writes the same file, to the byte.
+
     Args:
         texts: all texts of the call; None if they are read one by one, which [`Store.skip_finished`] then compares.
         run: model, method and settings, and with texts targets and gold labels.
@@ -178,7 +183,72 @@ class Store(LineStore[Explanation]):
     def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText] | None, run: dict):
         of_call = {name: run[name] for name in ("model", "method", "settings")}
         more = () if texts is None else (run["targets"], run["gold"])
-        super().__init__(path, _KIND, model, texts, of_call, Explanation.to_dict, Explanation.from_dict, more)
+        super().__init__(path, _KIND, model, texts, of_call, _untimed, Explanation.from_dict, more)
+
+    def shard(self, number: int, count: int) -> "Store":
+        """The store of a part of the explanations, in a file of its own beside this one, such as `lime-00003-of-00008.jsonl`.
+        It has the seconds, for whoever puts the parts together."""
+        part = copy(self)
+        part.path = self.path.with_name(f"{self.path.stem}-{number:05}-of-{count:05}{self.path.suffix}")
+        part._header = self._header | {"shard": f"{number}/{count}"}
+        part._to_fields, part.finished = Explanation.to_dict, 0
+        return part
+
+    def take_shards(
+        self, parts: Sequence[range], rows: Iterator[tuple[str | Sequence[str], int | None]] | None = None
+    ) -> Iterator[Explanation]:
+        """Put the explanations of shards that this store lacks to its end, and in the end remove the shards.
+
+        A thousand explanations are in memory at a time.
+
+        Args:
+            parts: the positions of each shard's texts; see [`split`].
+            rows: texts and gold labels that come next, if they are read one by one, and so have to be compared.
+
+        Yields:
+            The explanations, in order.
+
+        Raises:
+            InputError: while iterating, if shards are missing or not finished, or of another call or other texts, or damaged.
+        """
+        shards = [self.shard(number, len(parts)) for number in range(1, len(parts) + 1)]
+        needed = [
+            (shard, part) for shard, part in zip(shards, parts, strict=True) if part and part.stop > self.finished
+        ]
+        found = {shard._header["shard"]: (shard.count(), len(part)) for shard, part in needed}
+        lacking = [f"{name} ({lines} of {size} explanations)" for name, (lines, size) in found.items() if lines < size]
+        if lacking:
+            raise InputError(
+                f"{self.path} cannot be put together: of its shards, {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} "
+                "not finished. Run these again, each goes on where it stopped; then merge."
+            )
+        for shard, part in needed:
+            with open(shard.path, "rb") as file:
+                lines = islice(enumerate(file), 1 + max(self.finished - part.start, 0), 1 + len(part))
+                while some := [shard._result(number, line) for number, line in islice(lines, _TOGETHER)]:
+                    if rows is not None:
+                        for number, explanation in enumerate(some, self.finished + 1):
+                            self._compare(explanation, next(rows, None), number)
+                    self.append(some)
+                    yield from some
+        for shard in shards:
+            with suppress(InputError):  # it is not of this call
+                if shard.count():
+                    shard.path.unlink()
+
+    def count(self) -> int:
+        """The number of explanations that the file has, 0 if there is none.
+
+        Raises:
+            InputError: if the file belongs to another call, or is something else.
+        """
+        if not self.path.exists():
+            return 0
+        with open(self.path, "rb") as file:
+            if not (header := file.readline()).endswith(b"\n"):  # torn
+                return 0
+            self._check(_header(self.path, self.kind, header))
+            return sum(line.endswith(b"\n") for line in file)
 
     def skip_finished(self, rows: Iterator[tuple[str | Sequence[str], int | None]]) -> None:
         """Take the texts and gold labels whose explanations are in the file from the front of `rows`, and count them.
@@ -230,6 +300,24 @@ class Store(LineStore[Explanation]):
             with open(self.path, "rb") as file:
                 for number, line in enumerate(islice(file, 1, self.finished + 1), 1):
                     yield self._result(number, line)
+
+
+def split(ends: Sequence[int], count: int) -> list[range]:
+    """The positions of the texts of each of `count` shards: neighbours, cut where a call cuts its texts in any case.
+
+    Args:
+        ends: the numbers of texts after which it does, which are those of one process.
+    """
+    starts = [0, *ends]
+    return [
+        range(starts[len(ends) * number // count], starts[len(ends) * (number + 1) // count]) for number in range(count)
+    ]
+
+
+def _untimed(explanation: Explanation) -> dict:
+    fields = explanation.to_dict()
+    del fields["seconds"]
+    return fields
 
 
 def _format(kind: str) -> str:

@@ -56,7 +56,9 @@ def write_comparison(comparison: Any, folder: str | PathLike, title: str) -> Pat
 
 def comparison_table(comparison: Any) -> Table:
     """The main scores, in percent with intervals, and the seconds per text: methods side by side."""
-    rows = [["s / text", *(f"{one.seconds:.3f}" if one.explanations else "—" for one in comparison.methods.values())]]
+    rows = [
+        ["s / text", *("—" if one.seconds is None else f"{one.seconds:.3f}" for one in comparison.methods.values())]
+    ]
     for score in comparison.main_scores:
         cells = []
         for intervals in comparison.intervals.values():

@@ -25,6 +25,8 @@ from hf_vat.training.checkpoints import MANIFEST_NAME, find_fault
 from hf_vat.writing import RECORD_NAME, locked
 
 COMMANDS = ("-m", "hf_vat.commands")
+CONFIGS = Path(__file__).parents[2] / "examples" / "accelerate_configs"
+ACCELERATE = ("-m", "accelerate.commands.launch", "--config_file", CONFIGS / "multi_cpu.yaml")
 WORDS = {"positive": ["good", "great", "superb", "lovely"], "negative": ["bad", "awful", "boring", "dull"]}
 GOOD_BAD = "text,label\na good film,positive\na bad film,negative\n"
 
@@ -122,10 +124,9 @@ def test_train_saves_a_classifier_and_prints_its_accuracy(trained, workspace):
     assert model.config.bottleneck == "gaussian" and model.config.label2id == {"negative": 0, "positive": 1}
 
 
-def test_c87_torchrun_gives_two_processes(training, tmp_path):
-    finished = launch(
-        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2, *COMMANDS, "train", *training)
-    )
+def test_c87_accelerate_gives_the_two_processes_that_its_file_says(training, tmp_path):
+    at = training.index("--use_cpu")
+    finished = launch(*ACCELERATE, *COMMANDS, "train", *training[:at], *training[at + 1 :])
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert "world size 2 (cpu" in finished.stderr
     assert finished.stdout.count("Saved in") == 1
@@ -434,6 +435,127 @@ def test_a_scorer_with_other_classes_is_refused(trained, command, make_model, to
     options = ("--model", trained, "--methods", "attention", "--scorer", tmp_path / "three")
     options += ("--test_file", workspace / "test.csv")
     refused(command("evaluate", *options), "different classes", "LABEL_2")
+
+
+# Several processes
+
+# Of each text more model inputs than are cut together.
+SLOW = ("--method", "lime", "--settings", "n_samples=1200")
+
+
+def test_a_job_array_explains_as_one_process_does(trained, workspace, command, tmp_path):
+    rows = ("explain", "--model", trained, "--test_file", workspace / "test.csv", *SLOW)
+    one, out = tmp_path / "one", tmp_path / "out"
+    code, shown, _ = command(*rows, "--save_to", one / "lime.jsonl", "--csv", one / "lime.csv")
+    assert code == 0
+    line = (*rows, "--save_to", out / "lime.jsonl", "--csv", out / "lime.csv")
+    for shard in (2, 4, 1):
+        code, told, _ = command(*line, "--shard", f"{shard}/4")
+        assert code == 0 and told == f"Shard {shard}/4 of {out / 'lime.jsonl'}: 2 of 8 texts explained\n"
+    refused(command(*line, "--merge", 4), "lime.jsonl cannot be put together", "3/4 (0 of 2 explanations)")
+    assert command(*line, "--shard", "3/4")[0] == 0
+    code, merged, _ = command(*line, "--merge", 4)
+    assert code == 0 and merged == shown.replace(str(one), str(out))
+    assert {path.name for path in out.iterdir()} == {"lime.jsonl", "lime.csv"}
+    for name in ("lime.jsonl", "lime.csv"):
+        assert (out / name).read_bytes() == (one / name).read_bytes()
+
+
+@pytest.mark.parametrize("method", ["attention", "occlusion"])
+def test_a_job_array_shares_a_stream(trained, command, tmp_path, monkeypatch, method):
+    monkeypatch.setattr("hf_vat.commands.explain._TOGETHER", 20 if method == "occlusion" else 2)
+    file = tmp_path / "reviews.csv"
+    words = [word for many in WORDS.values() for word in many]
+    file.write_text("text\n" + "".join(f"the {word} film{' and plot' * place}\n" for place, word in enumerate(words)))
+    line = (
+        "explain",
+        "--model",
+        trained,
+        "--test_file",
+        file,
+        "--method",
+        method,
+        "--streaming",
+        "--max_eval_samples",
+        7,
+    )
+    code, shown, _ = command(*line, "--save_to", tmp_path / "one.jsonl")
+    assert code == 0
+    out = tmp_path / "out.jsonl"
+    for shard in range(1, 6):  # the 4 pieces are fewer
+        code, told, _ = command(*line, "--save_to", out, "--shard", f"{shard}/5")
+        size = (0, 2, 2, 2, 1)[shard - 1]
+        assert code == 0 and told == f"Shard {shard}/5 of {out}: {size} of 7 texts explained\n"
+    code, merged, _ = command(*line, "--save_to", out, "--merge", 5)
+    assert code == 0 and merged == shown.replace("one.jsonl", "out.jsonl")
+    assert out.read_bytes() == (tmp_path / "one.jsonl").read_bytes() and not list(tmp_path.glob("out-*"))
+
+    assert command(*line, "--save_to", tmp_path / "again.jsonl", "--shard", "1/1")[0] == 0
+    file.write_text(file.read_text().replace("dull", "bad"))  # a row that is not among the first 7
+    assert command(*line, "--save_to", tmp_path / "again.jsonl", "--merge", 1)[0] == 0
+    assert command(*line, "--save_to", tmp_path / "other.jsonl", "--shard", "1/1")[0] == 0
+    file.write_text(file.read_text().replace("superb", "lovely"))
+    refused(command(*line, "--save_to", tmp_path / "other.jsonl", "--merge", 1), "other.jsonl", "in row 3")
+
+
+def test_measures_of_a_job_array_are_those_of_one_process(trained, workspace, command, tmp_path):
+    rows = ("--model", trained, "--test_file", workspace / "test.csv")
+    words = ("words", *rows, *SLOW, "--aggregate", "sum", "--output_dir")
+    measure = ("evaluate", *rows, "--methods", "attention", "lime", "--settings", "lime.n_samples=1200", "--ks", 1, 2)
+    measure = (*measure, "--seeds", 1, "--output_dir")
+    for line, files in ((words, ["words.csv"]), (measure, ["scores.csv", "texts.csv"])):
+        one, out = tmp_path / f"{line[0]}-one", tmp_path / f"{line[0]}-out"
+        assert command(*line, one)[0] == 0
+        for shard in (1, 2, 3):
+            assert command(*line, out, "--shard", f"{shard}/3")[0] == 0
+        code, told, _ = command(*line, out, "--merge", 3)
+        assert code == 0 and ("s / text" in told) == (line is measure)
+        for name in files:
+            assert (out / name).read_bytes() == (one / name).read_bytes()
+    report, expected = (
+        json.loads((tmp_path / f"evaluate-{name}" / "comparison.json").read_text()) for name in ("out", "one")
+    )
+    for found in (report, expected):
+        for method in ("attention", "lime"):
+            assert found["methods"][method].pop("seconds_per_text") > 0
+    assert report == expected
+    code, told, _ = command(*measure, tmp_path / "evaluate-out")  # from the finished files, which have no seconds
+    assert code == 0 and "—" not in next(line for line in told.splitlines() if line.startswith("s / text"))[:40]
+
+
+def test_c87_processes_that_were_started_together_share_the_texts(trained, workspace, command, tmp_path):
+    line = ("explain", "--model", trained, "--test_file", workspace / "test.csv", *SLOW, "--save_to")
+    finished = launch(*ACCELERATE, *COMMANDS, *line, tmp_path / "two.jsonl", "--csv", tmp_path / "two.csv")
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    for shard in (1, 2):
+        assert f"Shard {shard}/2 of {tmp_path / 'two.jsonl'}: 4 of 8 texts explained" in finished.stdout
+    assert finished.stdout.count("highest: ") == 8 and finished.stdout.count("Table: ") == 1
+    assert command(*line, tmp_path / "one.jsonl", "--csv", tmp_path / "one.csv")[0] == 0
+    for name in ("jsonl", "csv"):
+        assert (tmp_path / f"two.{name}").read_bytes() == (tmp_path / f"one.{name}").read_bytes()
+
+
+def test_shards_that_cannot_be(trained, workspace, command, tmp_path, monkeypatch):
+    line = ("explain", "--model", trained, "--test_file", workspace / "test.csv")
+    save = ("--save_to", tmp_path / "out.jsonl")
+    for shard in ("0/8", "9/8", "3", "3 of 8", "-1/8", "1.5/2", "1/999999", "1/0"):
+        refused(command(*line, *save, f"--shard={shard}"), "--shard is", "from 1/8 to 8/8")
+    refused(command(*line, *save, "--merge", 0), "--merge is 0")
+    refused(command(*line, "--shard", "1/8"), "--shard is 1/8, which is for --save_to")
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
+    with monkeypatch.context() as patch:
+        patch.setenv("MASTER_ADDR", "127.0.0.1")
+        refused(command(*line), "asked for several processes and has started one", "--multi_gpu")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    refused(command(*line, *save, "--shard", "1/8"), "leave --shard and --merge out")
+    refused(command(*line), "name a place for them with --save_to")
+
+
+@pytest.mark.slow
+def test_c87_accelerate_that_starts_one_process_of_two_is_refused(training, tmp_path):
+    finished = launch("-m", "accelerate.commands.launch", "--cpu", "--num_processes", 2, *COMMANDS, "train", *training)
+    assert finished.returncode != 0 and not (tmp_path / "run" / "config.json").exists()
+    assert "error: accelerate launch was asked for several processes and has started one" in finished.stderr
 
 
 # Bad input

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import datasets
@@ -16,7 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 from hf_vat import BertVMaskConfig, BertWithVMask
 from hf_vat.cli import run
-from hf_vat.explanations import mask_importance
+from hf_vat.explanations import load_explanations, mask_importance
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -129,29 +130,28 @@ def test_train_vat_trains_in_phases_and_saves_a_classifier(example, training, da
     assert model.config.bottleneck == "gaussian" and model.num_labels == 2
 
 
+@pytest.fixture
+def command_line(tmp_path):
+    """Run python with arguments in a process of its own: its output."""
+
+    def run_line(*argv, **told: str) -> str:
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")} | told
+        line = [sys.executable, *map(str, argv)]
+        finished = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=280)
+        assert finished.returncode == 0, finished.stderr[-3000:]
+        return finished.stdout
+
+    return run_line
+
+
 @pytest.mark.slow
-def test_accelerate_launch(training, data, tmp_path):
-    finished = subprocess.run(
-        [
-            *(
-                sys.executable,
-                "-m",
-                "accelerate.commands.launch",
-                "--num_processes",
-                "1",
-                "--num_machines",
-                "1",
-                "--cpu",
-            ),
-            *("--mixed_precision", "no", "--dynamo_backend", "no", str(EXAMPLES / "train_vat.py")),
-            *map(str, [*training, "--dataset_name", data]),
-        ],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=240,
+def test_accelerate_launch(training, data, command_line, tmp_path):
+    config = EXAMPLES / "accelerate_configs" / "multi_cpu.yaml"
+    out = command_line(
+        *("-m", "accelerate.commands.launch", "--config_file", config, EXAMPLES / "train_vat.py"),
+        *(*training, "--dataset_name", data),
     )
-    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert out.count("epoch 2 of 2 | learn ") == 1  # two processes, of which the first prints
     assert (tmp_path / "run" / "model.safetensors").is_file()
 
 
@@ -163,3 +163,28 @@ def test_f07_train_lora_saves_an_adapter_and_the_whole_model(example, training, 
     assert re.search(r"^[\d,]+ of [\d,]+ weights are trained$", out, re.MULTILINE) and "test accuracy" in out
     assert (tmp_path / "run" / "adapter_model.safetensors").is_file()
     assert "film" in example("explain", "--model", tmp_path / "run" / "merged", "--text", "a good film")
+
+
+@pytest.mark.slow
+def test_explain_with_ray_gives_what_explain_gives(make_model, tokenizer, command_line, tmp_path):
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    for part in (make_model("vat"), tokenizer):
+        part.save_pretrained(tmp_path / "model")
+    texts = [f"the {word} film{' and plot' * (place % 3)}" for place, word in enumerate([*ADJECTIVES, *ADJECTIVES])]
+    (tmp_path / "texts.csv").write_text("\n".join(["text", *texts]))
+    line = ("--model", tmp_path / "model", "--test_file", tmp_path / "texts.csv", "--method", "lime")
+    line += ("--settings", "n_samples=50", "--seed", 3)
+    with tempfile.TemporaryDirectory(prefix="ray") as sessions:  # names of sockets must be short
+        out = command_line(
+            *(EXAMPLES / "explain_with_ray.py", *line, "--workers", 2, "--together", 5),
+            *("--output_file", tmp_path / "ray.jsonl"),
+            RAY_TMPDIR=sessions,
+        )
+    assert f"12 explanations by 2 workers: {tmp_path / 'ray.jsonl'}" in out
+    command_line("-m", "hf_vat.commands", "explain", *line, "--save_to", tmp_path / "one.jsonl")
+    found, expected = (load_explanations(tmp_path / f"{name}.jsonl") for name in ("ray", "one"))
+    assert [one.text for one in found] == texts
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.scores == pytest.approx(theirs.scores, abs=1e-6)
+        assert ours.probabilities == pytest.approx(theirs.probabilities, abs=1e-6)
+        assert (ours.words, ours.settings, ours.model) == (theirs.words, theirs.settings, theirs.model)
