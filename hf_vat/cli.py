@@ -304,5 +304,6 @@ def _leave_process_group(together: bool) -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()
         if together:  # after an error the peers may never come
-            torch.distributed.barrier()
+            with suppress(RuntimeError):  # nor after theirs, which they have told
+                torch.distributed.barrier()
         torch.distributed.destroy_process_group()

@@ -9,6 +9,7 @@ comparison.write("runs/comparison")
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -360,14 +361,17 @@ def compare_explainers(
 
 def _seconds(explanations: Sequence[Explanation], folder: str | PathLike | None, method: str) -> float | None:
     """Mean seconds per text. The files of explanations do not have them, so they are in one beside these."""
-    path = None if folder is None else Path(folder) / "seconds.json"
-    known = json.loads(path.read_text()) if path is not None and path.exists() else {}
+    path = None if folder is None else Path(folder) / ".hf_vat_seconds.json"
+    known: dict[str, float] = {}
+    if path is not None:
+        with suppress(FileNotFoundError, ValueError):
+            known = json.loads(path.read_text(encoding="utf-8"))
     timed = [explanation.seconds for explanation in explanations if explanation.seconds is not None]
     if timed:
         known[method] = float(np.mean(timed))
         if path is not None:
             with written_beside(path) as partial:
-                partial.write_text(json.dumps(known))
+                partial.write_text(json.dumps(known), encoding="utf-8")
     return known.get(method)
 
 

@@ -80,5 +80,14 @@ def join_processes() -> None:
 
 
 def wait_for_processes() -> None:
-    """Wait until every process has come to this place."""
-    torch.distributed.barrier()
+    """Wait until every process has come to this place.
+
+    Raises:
+        InputError: if one has ended.
+    """
+    try:
+        torch.distributed.barrier()
+    except RuntimeError as error:
+        raise InputError(
+            "Another process has ended before its part was done, and has said why; the same command goes on."
+        ) from error

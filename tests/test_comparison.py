@@ -129,10 +129,10 @@ def test_an_interrupted_comparison_goes_on(compare, tmp_path):
     for name, result in first.methods.items():
         for score, values in result.values.items():
             np.testing.assert_array_equal(again.methods[name].values[score], values)
-    assert {path.name for path in tmp_path.iterdir()} == {"occlusion.jsonl", "lime.jsonl", "seconds.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"occlusion.jsonl", "lime.jsonl", ".hf_vat_seconds.json"}
     assert again.methods["occlusion"].seconds == first.methods["occlusion"].seconds > 0  # of the call that explained
     assert again.methods["lime"].seconds != first.methods["lime"].seconds
-    (tmp_path / "seconds.json").unlink()
+    (tmp_path / ".hf_vat_seconds.json").unlink()
     unknown = compare(**arguments)
     assert unknown.methods["lime"].seconds is None and "—" in str(unknown)
     assert unknown.to_dict()["methods"]["lime"]["seconds_per_text"] is None

@@ -456,7 +456,7 @@ def test_a_job_array_explains_as_one_process_does(trained, workspace, command, t
     assert command(*line, "--shard", "3/4")[0] == 0
     code, merged, _ = command(*line, "--merge", 4)
     assert code == 0 and merged == shown.replace(str(one), str(out))
-    assert {path.name for path in out.iterdir()} == {"lime.jsonl", "lime.csv"}
+    assert {path.name for path in out.glob("[!.]*")} == {"lime.jsonl", "lime.csv"}
     for name in ("lime.jsonl", "lime.csv"):
         assert (out / name).read_bytes() == (one / name).read_bytes()
 
@@ -488,6 +488,8 @@ def test_a_job_array_shares_a_stream(trained, command, tmp_path, monkeypatch, me
         assert code == 0 and told == f"Shard {shard}/5 of {out}: {size} of 7 texts explained\n"
     code, merged, _ = command(*line, "--save_to", out, "--merge", 5)
     assert code == 0 and merged == shown.replace("one.jsonl", "out.jsonl")
+    code, told, _ = command(*line, "--save_to", out, "--shard", "2/5")  # from what is there
+    assert code == 0 and told == f"Shard 2/5 of {out}: 2 of 7 texts explained\n"
     assert out.read_bytes() == (tmp_path / "one.jsonl").read_bytes() and not list(tmp_path.glob("out-*"))
 
     assert command(*line, "--save_to", tmp_path / "again.jsonl", "--shard", "1/1")[0] == 0

@@ -41,11 +41,14 @@ def test_a_job_array_gives_the_file_of_one_process_byte_for_byte(call, tmp_path,
     assert [one.scores for one in merged] == [one.scores for one in whole]
     assert all(one.seconds > 0 for one in merged)  # from the shards; the file has none
     assert {one.seconds for one in load_explanations(tmp_path / "out.jsonl")} == {None}
-    assert {path.name for path in tmp_path.iterdir()} == {"one.jsonl", "out.jsonl"}
+    assert {path.name for path in tmp_path.glob("[!.]*")} == {"one.jsonl", "out.jsonl"}
     assert [one.scores for one in call(method, merge=count)] == [
         one.scores for one in whole
     ]  # nothing is left to merge
     assert [one.scores for one in call(method)] == [one.scores for one in whole]
+    again = [one for number in range(1, count + 1) for one in call(method, shard=(number, count))]
+    assert [one.scores for one in again] == [one.scores for one in whole]  # from what is there
+    assert {path.name for path in tmp_path.glob("[!.]*")} == {"one.jsonl", "out.jsonl"}
 
 
 def test_shards_that_are_not_finished_are_named_and_go_on(call, tmp_path):
@@ -89,7 +92,7 @@ def test_a_merge_that_was_interrupted_goes_on(call, tmp_path):
 def test_shards_of_another_call_are_refused_and_left(call, tmp_path):
     for number in (1, 2):
         call(shard=(number, 2))
-    first, second = sorted(tmp_path.iterdir())
+    first, second = sorted(tmp_path.glob("[!.]*"))
     with pytest.raises(
         InputError, match=r"out-00001-of-00002.jsonl holds explanations of another call, with other settings"
     ):
@@ -104,6 +107,9 @@ def test_shards_of_another_call_are_refused_and_left(call, tmp_path):
     with pytest.raises(InputError, match="no file of explanations"):
         call(merge=2)
     assert first.read_text() == "mine\n"
+    call(n_samples=5)
+    with pytest.raises(InputError, match=r"out.jsonl holds explanations of another call"):
+        call(shard=(2, 2))  # and not only when all are done
 
 
 @pytest.mark.parametrize("shard", [(0, 2), (3, 2), (1, 0), ("1", 2), (1,), 3, (1.5, 2)])
