@@ -9,7 +9,6 @@ import pytest
 from hf_vat.cli import (
     given_options,
     is_main_process,
-    load_classifier,
     output_file,
     output_folder,
     parse_arguments,
@@ -17,6 +16,7 @@ from hf_vat.cli import (
 )
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
+from hf_vat.pretrained import load_classifier
 from hf_vat.training import ModelArguments, VATTrainingArguments
 
 

@@ -16,12 +16,13 @@ import gradio as gr
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_vat.cli import load_classifier, parse_arguments, run
+from hf_vat.cli import parse_arguments, run
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import encode_texts, predict_probabilities
 from hf_vat.models.words import split_words
+from hf_vat.pretrained import load_classifier
 
 FOLDER = Path(__file__).parent
 QUICKSTART = "runs/quickstart/VAT"

@@ -39,7 +39,7 @@ class Method:
     draws: bool = False
 
 
-def check_settings(method: str, **given) -> dict:
+def check_settings(method: str, /, **given) -> dict:
     """All settings of a method, with default values for those not given.
 
     Raises:

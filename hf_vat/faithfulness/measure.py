@@ -19,7 +19,14 @@ from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explained import Explained, are_explanations
-from hf_vat.inference import encode_texts, model_name, predict_probabilities, progress_bar, whole_number
+from hf_vat.inference import (
+    check_classifier,
+    encode_texts,
+    model_name,
+    predict_probabilities,
+    progress_bar,
+    whole_number,
+)
 from hf_vat.models.words import EncodedText
 
 from . import scores as score
@@ -156,6 +163,7 @@ class Faithfulness:
             seen = [explanation.seen for explanation in texts] if seen is None else seen
             texts = [_as_given(explanation) for explanation in texts]
         texts = check_texts(texts)
+        check_classifier(scorer)
         _check_inputs(scorer, texts, labels, shares)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = check_ks(ks)

@@ -24,10 +24,10 @@ from datasets import DatasetDict
 from filelock import FileLock, Timeout
 from transformers import TrainerCallback
 
-from hf_vat.cli import load_classifier
 from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.inference import progress_bar
+from hf_vat.pretrained import load_classifier
 from hf_vat.training import ModelArguments, VATTrainingArguments, describe_recipe, train_classifier
 from hf_vat.writing import written_beside
 

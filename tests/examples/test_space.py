@@ -25,9 +25,10 @@ from huggingface_hub import SpaceCard
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig
-from hf_vat.cli import load_classifier, run
+from hf_vat.cli import run
 from hf_vat.data.offline import minilm_folder
 from hf_vat.explanations import METHODS, explain
+from hf_vat.pretrained import load_classifier
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE, QUICKSTART = ROOT / "examples" / "space", ROOT / "runs" / "quickstart" / "VAT"
