@@ -19,11 +19,12 @@ import torch
 from datasets import disable_progress_bars
 from huggingface_hub.errors import StrictDataclassError
 from tqdm.auto import tqdm
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfArgumentParser
+from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError, MissingExtra
+from .ranges import check_ranges
 
 
 def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[str] | None = None, **defaults):
@@ -37,6 +38,9 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
 
     Returns:
         One object for each dataclass.
+
+    Raises:
+        InputError: if a number is out of range; see [`hf_vat.ranges`].
     """
     parser = _parser(dataclasses, description)
     parser.set_defaults(**defaults)
@@ -46,6 +50,7 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
         parser.error(str(error))
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
+    check_ranges(*parsed)
     return tuple(parsed)
 
 
@@ -146,25 +151,6 @@ class _Sentences:
         if text not in self.shown:
             self.shown.add(text)
             tqdm.write(f"warning: {text}", file=sys.stderr)
-
-
-def load_classifier(name: str):
-    """Model and tokenizer of a classifier, ours or any other.
-
-    Raises:
-        InputError: if there is none by that name, or it is an encoder without a trained classifier.
-    """
-    try:
-        model, info = AutoModelForSequenceClassification.from_pretrained(name, output_loading_info=True)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name} cannot be loaded as a classifier: {' '.join(str(error).split())}") from error
-    if info["missing_keys"]:  # they would be drawn at random
-        missing = ", ".join(sorted(info["missing_keys"])[:3])
-        raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
-    if torch.accelerator.is_available():
-        model.to(torch.accelerator.current_accelerator())
-    return model, tokenizer
 
 
 def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:

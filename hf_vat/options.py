@@ -1,8 +1,6 @@
 """Which option of a command needs which other before it has an effect: one table, and the check that reads it."""
 
-import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -279,17 +277,3 @@ def _refusal(name: str, value: object, need: Need, found: object) -> InputError:
 
 def _told(value) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(getattr(value, "value", value))
-
-
-def refuse_non_finite(*arguments) -> None:
-    """Refuse infinity and NaN in any field of dataclasses of arguments.
-
-    Raises:
-        InputError: naming the first.
-    """
-    for of_one in arguments:
-        for field in fields(of_one):
-            value = getattr(of_one, field.name)
-            for number in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(number, float) and not math.isfinite(number):
-                    raise InputError(f"--{field.name} is {number}; it must be a finite number.")

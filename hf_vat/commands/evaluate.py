@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, is_main_process, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
-from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 
 
 @dataclass
@@ -65,7 +65,7 @@ def main():
         ks=args.ks,
         shares=args.shares,
         operator=args.operator,
-        seeds=range(whole_number("--seeds", args.seeds, 1)),
+        seeds=range(args.seeds),
         confidence=args.confidence,
         max_length=args.max_length,
         batch_size=args.batch_size,

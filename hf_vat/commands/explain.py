@@ -27,7 +27,6 @@ from hf_vat.cli import (
     given_options,
     in_colour,
     is_main_process,
-    load_classifier,
     method_settings,
     output_file,
     parse_arguments,
@@ -40,6 +39,7 @@ from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.report import write_predictions, write_report
 from hf_vat.writing import written_beside
 
@@ -77,8 +77,6 @@ def main():
         raise InputError(
             "Give either texts with --text, or a data set with --test_file, --dataset_name or --paper_dataset."
         )
-    if args.show < 0:
-        raise InputError(f"--show is {args.show}; it must be at least 0.")
     if data_args.streaming and (args.html or args.json or not args.save_to):
         raise InputError(
             "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "

@@ -22,13 +22,14 @@ from pathlib import Path
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
 from hf_vat.analysis.scores import CONTEXTS
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, is_main_process, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, is_main_process, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
-from hf_vat.errors import InputError, import_extra
+from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS, GlobalImportance, WordImportance, explain, mask_importance, word_importance
 from hf_vat.explanations.global_importance import AGGREGATES
 from hf_vat.faithfulness import frequency_correlation
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.report import frequency_scatter, score_boxes, score_histograms, table, word_bars, word_cloud
 from hf_vat.report.figures import LINE_STYLES
 from hf_vat.report.terminal import clean
@@ -71,9 +72,6 @@ def main():
     if not is_main_process():
         return
     refuse_without_effect("words", given_options(ARGUMENTS), settings_of(args, data_args))
-    for name in ("min_count", "top"):
-        if getattr(args, name) < 1:
-            raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
     folder = args.output_dir and output_folder("--output_dir", args.output_dir)
     scored = args.method == "polarity"
     if folder:

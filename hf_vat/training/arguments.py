@@ -9,6 +9,7 @@ from transformers import TrainingArguments
 from hf_vat.arguments import argument
 from hf_vat.errors import InputError
 from hf_vat.models.phases import PHASES
+from hf_vat.ranges import check_ranges
 
 
 @dataclass
@@ -135,6 +136,7 @@ class VATTrainingArguments(TrainingArguments):
     def __post_init__(self):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
             self.greater_is_better = False  # the base class takes all but losses for the more the better
+        check_ranges(self)  # the base class trips over some of them
         super().__post_init__()
         self.class_weights = _read_class_weights(self.class_weights)
 

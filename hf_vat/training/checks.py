@@ -6,38 +6,12 @@ from transformers.trainer_utils import IntervalStrategy
 
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, refuse_non_finite
+from hf_vat.ranges import check_ranges
 
 from .arguments import VATTrainingArguments
 from .model_arguments import ModelArguments
 
 _METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
-_MINIMA = {
-    **{option: one.minimum for option, one in (MODEL_OPTIONS | WORD_OPTIONS).items() if one.minimum is not None},
-    "seed": 0,
-    "mask_beta_start": 0,
-    "mask_beta_end": 0,
-    "learning_rate": 0,
-    "compressor_learning_rate": 0,
-    "weight_decay": 0,
-    "max_grad_norm": 0,
-    "dataloader_num_workers": 0,
-    "per_device_train_batch_size": 1,
-    "per_device_eval_batch_size": 1,
-    "gradient_accumulation_steps": 1,
-    "attention_probe_size": 1,
-    "mask_beta_step_epochs": 1,
-    "early_stopping_patience": 1,
-    "early_stopping_threshold": 0,
-    "min_count": 1,
-    "extra_words": 0,
-    "save_total_limit": 1,
-    "logging_steps": 0,
-    "eval_steps": 0,
-    "save_steps": 0,
-    "eval_delay": 0,
-}
-
 _PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
 # Inherited training arguments that a run has no use for, with their defaults and what to do.
 _WITHOUT_USE: dict[str, tuple[object, str]] = {
@@ -68,19 +42,7 @@ _WITHOUT_USE: dict[str, tuple[object, str]] = {
 
 def check_settings(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> None:
     """Refuse what torch and transformers refuse only after the run has begun, or not at all."""
-    refuse_non_finite(model_args, data_args, args)
-    for name, minimum in _MINIMA.items():
-        value = getattr(model_args if hasattr(model_args, name) else args, name)
-        if value is not None and value < minimum:
-            raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
-    if args.max_steps != -1 and args.max_steps < 1:
-        raise InputError(
-            f"--max_steps is {args.max_steps}; it must be at least 1, or left out to train for --num_train_epochs."
-        )
-    if not 0 <= args.label_smoothing_factor < 1:
-        raise InputError(
-            f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."
-        )
+    check_ranges(model_args, data_args, args)
     if not args.num_train_epochs > 0 and args.max_steps <= 0:
         raise InputError(f"--num_train_epochs is {args.num_train_epochs}; it must be above 0, or give --max_steps.")
     metric = args.metric_for_best_model
