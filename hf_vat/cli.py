@@ -24,7 +24,10 @@ from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
 from .errors import InputError, MissingExtra
+from .explanations.methods import check_settings
+from .pretrained import reason
 from .ranges import check_ranges
+from .report.terminal import clean
 
 
 def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[str] | None = None, **defaults):
@@ -46,8 +49,8 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     parser.set_defaults(**defaults)
     try:
         *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
-    except (ValueError, TypeError, ImportError) as error:
-        parser.error(str(error))
+    except Exception as error:  # the argument classes of others raise any kind
+        parser.error(reason(error))
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
     check_ranges(*parsed)
@@ -134,10 +137,10 @@ def run(main: Callable[[], None]) -> None:
 
 
 class _Lines(logging.StreamHandler):
-    """Writes records above a progress bar, not into it."""
+    """Writes records above a progress bar, not into it; what they say of data cannot steer the terminal."""
 
     def emit(self, record):
-        tqdm.write(self.format(record), file=sys.stderr)
+        tqdm.write(clean(self.format(record)), file=sys.stderr)
 
 
 class _Sentences:
@@ -147,7 +150,7 @@ class _Sentences:
         self.shown: set[str] = set()
 
     def show(self, message, *place, **options) -> None:
-        text = str(message)
+        text = clean(str(message))
         if text not in self.shown:
             self.shown.add(text)
             tqdm.write(f"warning: {text}", file=sys.stderr)
@@ -172,8 +175,10 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
             )
         try:
             parsed[method][key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed[method][key] = value
+    for method, given in parsed.items():  # or `seed` would be taken for the argument of `explain`
+        check_settings(method, **given)
     return parsed
 
 
@@ -227,7 +232,7 @@ def _remove_made_folders() -> None:
 
 
 def _report(error: object, code: int) -> int:
-    print(f"\nerror: {error}" if code != 130 else f"\n{error}", file=sys.stderr, flush=True)
+    print(clean(f"\nerror: {error}" if code != 130 else f"\n{error}"), file=sys.stderr, flush=True)
     return code
 
 

@@ -276,7 +276,7 @@ def compare_explainers(
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
     inputs = Faithfulness.count_inputs(len(texts), len(calls) + len(seeds), ks, shares)
     for call in calls.values():
-        settings = check_settings(**call)
+        settings = check_settings(call["method"], **{key: value for key, value in call.items() if key != "method"})
         first = texts[:1] if METHODS[call["method"]].reads else []
         explain(model, tokenizer, first, batch_size=batch_size, seed=seed, max_length=max_length, **call)
         inputs += sum(1 + METHODS[call["method"]].cost(text, settings) for text in encoded)

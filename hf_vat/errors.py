@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from importlib import import_module
 from math import inf, isfinite
+from os import PathLike
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -80,6 +82,23 @@ def _check_words(words, position: int) -> tuple[str, ...]:
     return checked
 
 
+def check_path(name: str | PathLike) -> Path:
+    """The path of a file or folder to read, with the home folder in the place of ~; it need not be there.
+
+    Raises:
+        InputError: if nothing can have that path: a loop of links, a name that is too long, a character that none has.
+    """
+    try:
+        path = Path(name).expanduser()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{shown(str(name))} is no path that can be read ({reason}); correct it.") from error
+    return path
+
+
 class Range(NamedTuple):
     """The numbers that an argument may have: from `least` to `most`.
 
@@ -150,4 +169,5 @@ def _plain(number: float) -> str:
 
 
 def shown(value: Any) -> str:
+    """A value as a message has it, shortened, without control characters."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)[:80]

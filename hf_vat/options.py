@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import InputError
+from .errors import InputError, check_path
 from .explanations import METHODS
 from .models import WordEncoderConfig
 from .models.configuration_vat import VATSettings
@@ -75,7 +75,7 @@ def _holds_text(settings: Mapping) -> bool:
     files = [settings[f"{split}_file"] for split in ("train", "validation", "test") if settings[f"{split}_file"]]
     name = settings["dataset_name"]
     return any(Path(file).suffix not in (".parquet", ".xlsx") for file in files) or (
-        name is not None and Path(name).is_dir()
+        name is not None and check_path(name).is_dir()
     )
 
 
@@ -135,7 +135,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(
                 "model_name_or_path",
                 "checkpoints on the Hub",
-                lambda settings: not Path(settings["model_name_or_path"]).is_dir(),
+                lambda settings: not check_path(settings["model_name_or_path"]).is_dir(),
             ),
         ],
         **{option: [*map(_any_of, one.needs)] for option, one in MODEL_OPTIONS.items() if one.needs},

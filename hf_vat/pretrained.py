@@ -6,7 +6,6 @@ Nothing in a folder is executed: no code that came with a model, and no pickle; 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
-from .errors import InputError, MissingExtra
+from .errors import InputError, MissingExtra, check_path
 from .inference import predict_probabilities
 from .models.classifier import VATClassifier
 from .models.setting import WithoutEffect
@@ -36,6 +35,7 @@ def load_classifier(name: str):
             without a trained classifier. The model has then not read more than one word.
     """
     as_what = " as a classifier"
+    check_path(name)
     with read_from(name, CONFIG, as_what):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
         check_class_names(config)
@@ -121,7 +121,7 @@ def check_weights(name: str, config, auto_class, as_what: str = "") -> None:
         InputError: if a file is missing or torn, there are pickles alone, a weight has another shape, or there are layers
             that the model lacks or has beyond them.
     """
-    folder = Path(name)
+    folder = check_path(name)
     if not folder.is_dir():
         return
     with torch.device("meta"):  # no memory yet, whatever the configuration asks for
@@ -170,7 +170,7 @@ def check_weights(name: str, config, auto_class, as_what: str = "") -> None:
 
 def _file(name: str, file: str) -> str:
     """The file as a message begins with it; where there is no folder, the reason says what is missing."""
-    return f"{file}: " if Path(name).is_dir() else ""
+    return f"{file}: " if check_path(name).is_dir() else ""
 
 
 def reason(error: Exception) -> str:

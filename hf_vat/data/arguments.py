@@ -1,10 +1,9 @@
 """Where texts and labels come from, as command lines say it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from hf_vat.arguments import argument
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 from hf_vat.ranges import check_ranges
 
 LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx)"
@@ -113,7 +112,7 @@ def check_arguments(args: DataArguments) -> None:
             f"--validation_share is {args.validation_share}, but nothing is held out from a stream: give --validation_file, "
             "or leave --streaming out."
         )
-    local = args.dataset_name is None or Path(args.dataset_name).expanduser().is_dir()
+    local = args.dataset_name is None or check_path(args.dataset_name).is_dir()
     if local and (args.dataset_config_name or args.dataset_revision):
         raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
     if args.text_column == args.label_column:

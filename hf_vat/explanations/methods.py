@@ -60,7 +60,7 @@ def check_settings(method: str, /, **given) -> dict:
         if isinstance(defaults[name], bool) and not isinstance(value, bool):
             raise InputError(f"{name} is {value!r}; it must be True or False.")
         if type(defaults[name]) is int:
-            given[name] = whole_number(name, value, 1)
+            given[name] = whole_number(name, value, 1, _MOST_SAMPLES)
     return {**defaults, **given}
 
 
@@ -100,6 +100,7 @@ def _random(analysis: Analysis) -> list[WordScores]:
     ]
 
 
+_MOST_SAMPLES = 10**6  # of one text, all in memory
 _OPERATOR = {"operator": "delete"}
 _CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
 METHODS: dict[str, Method] = {
