@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from importlib import import_module
 from math import inf, isfinite
 from os import PathLike
@@ -80,6 +80,21 @@ def _check_words(words, position: int) -> tuple[str, ...]:
                 "Remove or strip it."
             )
     return checked
+
+
+def check_list(name: str, values: Any) -> Any:
+    """A list, tuple, array or whatever else has a length and an order.
+
+    Raises:
+        InputError: if it is none, such as a number, None, or a single string.
+    """
+    if (
+        isinstance(values, str | bytes | Mapping | Set)
+        or not hasattr(values, "__len__")
+        or getattr(values, "ndim", 1) < 1
+    ):
+        raise InputError(f"{name} is {shown(values)}; give a list.")
+    return values
 
 
 def check_path(name: str | PathLike) -> Path:
@@ -170,4 +185,7 @@ def _plain(number: float) -> str:
 
 def shown(value: Any) -> str:
     """A value as a message has it, shortened, without control characters."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)[:80]
+    try:
+        return repr(value)[:80]
+    except ValueError:  # an int of thousands of digits
+        return f"a {type(value).__name__} that is too long to show"

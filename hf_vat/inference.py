@@ -67,16 +67,25 @@ def check_classifier(model) -> list[str]:
     return class_names(config)
 
 
-def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[EncodedText]:
-    """Token ids and words of texts, cut to `max_length` tokens or to what model and tokenizer allow.
-
+def check_tokenizer(tokenizer) -> None:
+    """
     Raises:
-        InputError: if there is no tokenizer, or the length is out of range.
+        InputError: if it is none of transformers.
     """
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise InputError(
             f"The tokenizer is a {type(tokenizer).__name__}; give the model's tokenizer, one of transformers."
         )
+
+
+def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[EncodedText]:
+    """Token ids and words of texts, cut to `max_length` tokens or to what model and tokenizer allow.
+
+    Raises:
+        InputError: if there is no classifier or no tokenizer, or the length is out of range.
+    """
+    check_tokenizer(tokenizer)
+    check_classifier(model)
     largest = maximum_length(model, tokenizer)
     if max_length is None:
         max_length = largest

@@ -9,7 +9,7 @@ from os import PathLike
 import numpy as np
 from tqdm.auto import tqdm
 
-from hf_vat.errors import InputError, check_texts
+from hf_vat.errors import InputError, check_list, check_texts
 from hf_vat.inference import (
     check_classifier,
     class_ids,
@@ -256,7 +256,7 @@ def _is_single(label) -> bool:
 
 
 def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
-    if len(labels) != len(texts):
+    if len(check_list(name, labels)) != len(texts):
         raise InputError(f"{name} has {len(labels)} entries for {len(texts)} texts; give one for each text.")
     return class_ids(name, labels, names)
 

@@ -46,7 +46,7 @@ def check_settings(method: str, /, **given) -> dict:
         InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
         MissingExtra: if the method needs a package that is not installed.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
     needs, defaults = METHODS[method].needs, METHODS[method].settings
     if needs is not None:
