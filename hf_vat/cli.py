@@ -23,7 +23,7 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
-from .errors import InputError, MissingExtra
+from .errors import InputError, MissingExtra, shown
 from .explanations.methods import check_settings
 from .pretrained import reason
 from .ranges import check_ranges
@@ -76,19 +76,26 @@ def _parser(dataclasses: tuple[Any, ...], description: str) -> HfArgumentParser:
     for action in parser._actions:
         if action.type is string_to_bool:  # `bool | None` would refuse the bare flag that `bool` takes
             action.nargs, action.const = "?", True
-        elif action.type is float:
-            action.type = _finite
+        elif action.type in (int, float):
+            action.type = _whole if action.type is int else _finite
     return parser
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # also of more digits than Python reads
+        raise ArgumentTypeError(f"invalid int value: {shown(text)}") from None
+
+
 def _finite(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"invalid float value: {shown(text)}") from None
     if not math.isfinite(number):
-        raise ArgumentTypeError(f"{text!r} is no finite number")
+        raise ArgumentTypeError(f"{shown(text)} is no finite number")
     return number
-
-
-_finite.__name__ = "float"  # by which argparse calls what is no number at all
 
 
 def _nearest(unknown: list[str], parser: HfArgumentParser) -> str:
