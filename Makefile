@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One thread in each of two workers is faster than two threads in one.
 PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist worksteal
 
-.PHONY: quickstart test test-all torture bench docs release lint types format clean
+.PHONY: quickstart test test-all torture fuzz audit bench docs release lint types format clean
 
 quickstart: $(VENV)/quickstart
 	$(RUN) examples/quickstart.py
@@ -19,6 +19,15 @@ test-all: $(VENV)/test $(VENV)/transformers-tests
 # 60 kills of a short run, and each damage of its last checkpoint; a few of both are in `make test`.
 torture: $(VENV)/test
 	$(RUN) tests/training/torture.py
+
+# Thousands of generated command lines, model folders, tables and calls, in two processes; their number is printed in the end.
+FUZZ ?= 24
+fuzz: $(VENV)/test
+	HF_VAT_FUZZ=$(FUZZ) $(PYTEST) tests/fuzz --timeout 3600
+
+# Known vulnerabilities of what constraints.txt names; skipped with a reason where the service cannot be reached.
+audit: $(VENV)/bin/python
+	$(RUN) tests/release/audit.py
 
 # The model of the quickstart is what is explained.
 bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors

@@ -13,7 +13,8 @@ from typing import ClassVar
 from datasets import DatasetDict
 from study import Study, StudyArguments, StudySettings, attention_measured, beside_control, differences
 
-from hf_vat.cli import load_classifier, parse_arguments, run
+from hf_vat.cli import parse_arguments, run
+from hf_vat.pretrained import load_classifier
 from hf_vat.report import Table
 from hf_vat.reproduction import CellSettings
 from hf_vat.reproduction.vat import ENCODERS, VATCell

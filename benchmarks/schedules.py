@@ -18,8 +18,9 @@ from datasets import DatasetDict
 from study import Study, StudyArguments, StudySettings, attention_measured, beside_control, differences
 from transformers import Trainer, TrainerCallback
 
-from hf_vat.cli import load_classifier, parse_arguments, run
+from hf_vat.cli import parse_arguments, run
 from hf_vat.data.offline import rotten_tomatoes
+from hf_vat.pretrained import load_classifier
 from hf_vat.report import Table
 from hf_vat.reproduction import Cell, CellSettings
 from hf_vat.reproduction.encoders import MINILM, Encoder

@@ -16,13 +16,14 @@ from math import ceil
 import torch
 
 from hf_vat.arguments import argument
-from hf_vat.cli import load_classifier, method_settings, output_file, parse_arguments, run
+from hf_vat.cli import method_settings, output_file, parse_arguments, run
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store
 from hf_vat.inference import model_name, whole_number
+from hf_vat.pretrained import load_classifier
 
 
 @dataclass

@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 from transformers import AutoTokenizer
 
-from hf_vat.cli import load_classifier, output_folder, parse_arguments, run
+from hf_vat.cli import output_folder, parse_arguments, run
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.errors import InputError, import_extra
 from hf_vat.explanations import explain
 from hf_vat.export import MODEL_FILE, OnnxClassifier, export_onnx
 from hf_vat.faithfulness import Faithfulness, kendall_tau, top_k_overlap
+from hf_vat.pretrained import load_classifier
 from hf_vat.report import table
 
 K = 5

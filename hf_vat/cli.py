@@ -20,12 +20,15 @@ import torch
 from datasets import disable_progress_bars
 from huggingface_hub.errors import StrictDataclassError
 from tqdm.auto import tqdm
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, HfArgumentParser
+from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
-from .errors import InputError, MissingExtra
-from .processes import own_device
+from .errors import InputError, MissingExtra, shown
+from .explanations.methods import check_settings
+from .pretrained import reason
+from .ranges import check_ranges
+from .report.terminal import clean
 from .writing import claim, forget_claims
 
 
@@ -40,6 +43,9 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
 
     Returns:
         One object for each dataclass.
+
+    Raises:
+        InputError: if a number is out of range; see [`hf_vat.ranges`].
     """
     parser = _parser(dataclasses, description)
     parser.set_defaults(**defaults)
@@ -48,12 +54,13 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
             parser.error(f"{word!r} has a NUL character, which no path and no name can have")
     try:
         *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True)
-    except (ValueError, TypeError, ImportError) as error:
-        parser.error(str(error))
+    except Exception as error:  # the argument classes of others raise any kind
+        parser.error(reason(error))
     if unknown:
         parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
     _given.clear()
     _given.update((name, value) for one in parsed for name, value in vars(one).items() if isinstance(value, str))
+    check_ranges(*parsed)
     return tuple(parsed)
 
 
@@ -76,19 +83,26 @@ def _parser(dataclasses: tuple[Any, ...], description: str) -> HfArgumentParser:
     for action in parser._actions:
         if action.type is string_to_bool:  # `bool | None` would refuse the bare flag that `bool` takes
             action.nargs, action.const = "?", True
-        elif action.type is float:
-            action.type = _finite
+        elif action.type in (int, float):
+            action.type = _whole if action.type is int else _finite
     return parser
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # also of more digits than Python reads
+        raise ArgumentTypeError(f"invalid int value: {shown(text)}") from None
+
+
 def _finite(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"invalid float value: {shown(text)}") from None
     if not math.isfinite(number):
-        raise ArgumentTypeError(f"{text!r} is no finite number")
+        raise ArgumentTypeError(f"{shown(text)} is no finite number")
     return number
-
-
-_finite.__name__ = "float"  # by which argparse calls what is no number at all
 
 
 def _nearest(unknown: list[str], parser: HfArgumentParser) -> str:
@@ -146,10 +160,10 @@ def run(main: Callable[[], None]) -> None:
 
 
 class _Lines(logging.StreamHandler):
-    """Writes records above a progress bar, not into it."""
+    """Writes records above a progress bar, not into it; what they say of data cannot steer the terminal."""
 
     def emit(self, record):
-        tqdm.write(self.format(record), file=sys.stderr)
+        tqdm.write(clean(self.format(record)), file=sys.stderr)
 
 
 class _Sentences:
@@ -159,27 +173,10 @@ class _Sentences:
         self.shown: set[str] = set()
 
     def show(self, message, *place, **options) -> None:
-        text = str(message)
+        text = clean(str(message))
         if text not in self.shown:
             self.shown.add(text)
             tqdm.write(f"warning: {text}", file=sys.stderr)
-
-
-def load_classifier(name: str):
-    """Model and tokenizer of a classifier, ours or any other.
-
-    Raises:
-        InputError: if there is none by that name, or it is an encoder without a trained classifier.
-    """
-    try:
-        model, info = AutoModelForSequenceClassification.from_pretrained(name, output_loading_info=True)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name} cannot be loaded as a classifier: {' '.join(str(error).split())}") from error
-    if info["missing_keys"]:  # they would be drawn at random
-        missing = ", ".join(sorted(info["missing_keys"])[:3])
-        raise InputError(f"{name} is no trained classifier: it lacks {missing}. Fine-tune it first.")
-    return model.to(own_device()), tokenizer
 
 
 def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
@@ -201,8 +198,10 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
             )
         try:
             parsed[method][key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed[method][key] = value
+    for method, given in parsed.items():  # or `seed` would be taken for the argument of `explain`
+        check_settings(method, **given)
     return parsed
 
 
@@ -295,7 +294,7 @@ def _remove_made_folders() -> None:
 
 
 def _report(error: object, code: int) -> int:
-    print(f"\nerror: {error}" if code != 130 else f"\n{error}", file=sys.stderr, flush=True)
+    print(clean(f"\nerror: {error}" if code != 130 else f"\n{error}"), file=sys.stderr, flush=True)
     return code
 
 

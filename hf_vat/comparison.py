@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_vat.errors import InputError, check_texts, import_extra
+from hf_vat.errors import InputError, check_list, check_texts, import_extra, shown
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import (
@@ -37,7 +37,8 @@ from hf_vat.faithfulness import (
     top_k_overlap,
 )
 from hf_vat.faithfulness.measure import check_seeds
-from hf_vat.inference import encode_texts, model_name, progress_bar
+from hf_vat.faithfulness.perturb import check_ks
+from hf_vat.inference import check_classifier, encode_texts, model_name, progress_bar
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table
 from hf_vat.report.comparison import comparison_table, write_comparison
@@ -255,13 +256,24 @@ def compare_explainers(
     texts = check_texts(texts)
     if isinstance(methods, str):
         raise InputError(f"methods is the one string {methods!r}; give a list of methods, such as [{methods!r}].")
+    check_list("methods", list(methods) if isinstance(methods, Mapping) else methods)
     if (scorer is None) != (scorer_tokenizer is None):
         raise InputError("A scorer and its tokenizer must be given together, or neither.")
+    for one in (model, scorer or model):
+        check_classifier(one)
     if scorer is not None and model.config.id2label != scorer.config.id2label:
         raise InputError(
             f"Model and scorer have different classes, {model.config.id2label} and {scorer.config.id2label}; give a scorer "
             "with the classes of the model in the same order, or, if it has them by other names, set its config.id2label."
         )
+    for name in methods:
+        if not isinstance(name, str) or not isinstance(
+            methods[name] or {} if isinstance(methods, Mapping) else {}, Mapping
+        ):
+            raise InputError(
+                f"methods has {shown(name)}; give names of methods, or a dictionary of names and settings, such as "
+                "{'lime': {'n_samples': 500}}."
+            )
     methods = {name: methods[name] or {} if isinstance(methods, Mapping) else {} for name in methods}
     if not methods or RANDOM in methods:
         raise InputError(
@@ -274,7 +286,7 @@ def compare_explainers(
     for name in methods:
         if Path(name).name != name:
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
-    seeds = check_seeds(seeds)
+    seeds, ks, shares = check_seeds(seeds), check_ks(ks), check_list("shares", shares)
     # Whatever can be wrong is found before the first text is explained, which may take hours.
     encoded = encode_texts(tokenizer, texts, model, max_length)
     if rationales is not None:
@@ -282,7 +294,7 @@ def compare_explainers(
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
     inputs = Faithfulness.count_inputs(len(texts), len(calls) + len(seeds), ks, shares)
     for call in calls.values():
-        settings = check_settings(**call)
+        settings = check_settings(call["method"], **{key: value for key, value in call.items() if key != "method"})
         first = texts[:1] if METHODS[call["method"]].reads else []
         explain(model, tokenizer, first, batch_size=batch_size, seed=seed, max_length=max_length, **call)
         inputs += sum(1 + METHODS[call["method"]].cost(text, settings) for text in encoded)
@@ -376,7 +388,7 @@ def _seconds(explanations: Sequence[Explanation], folder: str | PathLike | None,
 
 
 def _check_rationales(rationales, encoded: list[EncodedText]) -> list[list[int]]:
-    if len(rationales) != len(encoded):
+    if len(check_list("rationales", rationales)) != len(encoded):
         raise InputError(
             f"There are rationales of {len(rationales)} texts for {len(encoded)} texts; give one for each."
         )

@@ -1,8 +1,14 @@
 """The exceptions for what a user can put right, and the checks that every border makes."""
 
+import operator
 import re
+from collections.abc import Iterable, Mapping, Set
 from importlib import import_module
+from math import inf, isfinite
+from os import PathLike
+from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from hf_vat.models.words import split_words
 
@@ -46,6 +52,8 @@ def check_texts(texts) -> list[str | tuple[str, ...]]:
     """
     if isinstance(texts, str):
         raise InputError(f"texts is the one string {texts!r}; give a list of texts, such as [text].")
+    if not isinstance(texts, Iterable):
+        raise InputError(f"texts is {texts!r}; give a list of texts, such as ['a good film'].")
     return [
         _check_words(text, position) if isinstance(text, list | tuple) else _check_text(text, f"Text {position}")
         for position, text in enumerate(texts)
@@ -72,3 +80,112 @@ def _check_words(words, position: int) -> tuple[str, ...]:
                 "Remove or strip it."
             )
     return checked
+
+
+def check_list(name: str, values: Any) -> Any:
+    """A list, tuple, array or whatever else has a length and an order.
+
+    Raises:
+        InputError: if it is none, such as a number, None, or a single string.
+    """
+    if (
+        isinstance(values, str | bytes | Mapping | Set)
+        or not hasattr(values, "__len__")
+        or getattr(values, "ndim", 1) < 1
+    ):
+        raise InputError(f"{name} is {shown(values)}; give a list.")
+    return values
+
+
+def check_path(name: str | PathLike) -> Path:
+    """The path of a file or folder to read, with the home folder in the place of ~; it need not be there.
+
+    Raises:
+        InputError: if nothing can have that path: a loop of links, a name that is too long, a character that none has.
+    """
+    try:
+        path = Path(name).expanduser()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{shown(str(name))} is no path that can be read ({reason}); correct it.") from error
+    return path
+
+
+class Range(NamedTuple):
+    """The numbers that an argument may have: from `least` to `most`.
+
+    Attributes:
+        whole: whether it must be a whole number, where the type of the argument does not say so.
+        above: whether `least` itself is too small.
+        below: whether `most` itself is too large.
+        beside: a number outside that has a meaning of its own.
+    """
+
+    least: float
+    most: float = inf
+    whole: bool = False
+    above: bool = False
+    below: bool = False
+    beside: float | None = None
+
+    def checked(self, name: str, value: Any) -> float | int:
+        """The number as one of Python.
+
+        Raises:
+            InputError: if it is none, not finite, or out of range.
+        """
+        number = _number(value, self.whole)
+        if number is None or (isinstance(number, float) and not isfinite(number)):
+            kind = "whole number" if self.whole else "finite number"
+            raise InputError(f"{name} is {shown(value)}; it must be a {kind}, {self.told}.")
+        if number == self.beside:
+            return number
+        beside = "" if self.beside is None else f", or {self.beside}"
+        if number < self.least or (self.above and number == self.least):
+            raise InputError(f"{name} is {shown(value)}; it must be {self._low}{beside}.")
+        if number > self.most or (self.below and number == self.most):
+            raise InputError(f"{name} is {shown(value)}; it must be {self._high}{beside}.")
+        return number
+
+    @property
+    def _low(self) -> str:
+        return f"{'above' if self.above else 'at least'} {_plain(self.least)}"
+
+    @property
+    def _high(self) -> str:
+        return f"{'below' if self.below else 'at most'} {_plain(self.most)}"
+
+    @property
+    def told(self) -> str:
+        """Such as "at least 0", or "at least 0 and below 1"."""
+        return self._low if self.most == inf else f"{self._low} and {self._high}"
+
+
+def _number(value: Any, whole: bool) -> float | int | None:
+    if isinstance(value, bool | str | bytes) or value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if whole:
+        return number
+    try:
+        return float(value) if number is None or not isfinite(number) else number
+    except (TypeError, ValueError, OverflowError):  # the last for an int that no float holds
+        return None
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def shown(value: Any) -> str:
+    """A value as a message has it, shortened, without control characters."""
+    try:
+        return repr(value)[:80]
+    except ValueError:  # an int of thousands of digits
+        return f"a {type(value).__name__} that is too long to show"

@@ -31,7 +31,8 @@ from torch.export import Dim, ExportedProgram
 from torch.export._patches import register_lstm_while_loop_decomposition as dynamic_lstm
 from transformers import AutoConfig
 
-from .errors import InputError, import_extra
+from .errors import InputError, check_path, import_extra
+from .inference import check_classifier, check_tokenizer
 from .models import VATClassifierOutput
 from .models.words import maximum_length
 
@@ -77,7 +78,9 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
     """
     import_extra("onnxscript", "onnx")
     runtime = import_extra("onnxruntime", "onnx")
-    classifier, folder = _Tensors(model), Path(folder)
+    classifier, folder = _Tensors(model), check_path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder.")
     program = _trace(classifier, tokenizer)
     example = _batch(tokenizer, model, _EXAMPLE)
     axes = {name: {0: "batch", 1: "sequence"} for name in example}
@@ -127,7 +130,10 @@ class OnnxClassifier(nn.Module):
         if not path.is_file():
             raise InputError(f"{folder} has no {MODEL_FILE}; give a folder that export_onnx wrote.")
         runtime = import_extra("onnxruntime", "onnx")
-        self.session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        try:
+            self.session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        except Exception as error:  # of onnxruntime, each of its own class
+            raise InputError(f"{path} cannot be loaded: {' '.join(str(error).split())}") from error
         self.config = AutoConfig.from_pretrained(folder, return_dict=True)
         self.device = torch.device("cpu")
         # In the place of weights, by which stored explanations know their model.
@@ -155,6 +161,7 @@ class _Tensors(nn.Module):
 
     def __init__(self, model):
         super().__init__()
+        check_classifier(model)
         if model.dtype != torch.float32:
             raise InputError(f"The model is in {model.dtype}; load it with dtype=torch.float32 to export it.")
         self.model = copy.deepcopy(model).cpu().requires_grad_(False)
@@ -168,6 +175,7 @@ class _Tensors(nn.Module):
 
 @torch.no_grad()
 def _trace(classifier: _Tensors, tokenizer) -> ExportedProgram:
+    check_tokenizer(tokenizer)
     if tokenizer.pad_token is None:
         raise InputError(f"{type(tokenizer).__name__} has no padding token; set tokenizer.pad_token.")
     example = _batch(tokenizer, classifier.model, _EXAMPLE)

@@ -4,21 +4,22 @@ A list of token ids may hold positions that the model does not attend to: there 
 is given (see [`absent`]).
 """
 
-import operator
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
+from transformers import PreTrainedTokenizerBase
 
-from .errors import InputError
+from .errors import InputError, Range
 from .models import WordEncoderConfig
-from .models.classes import class_id
+from .models.classes import class_id, class_names
 from .models.words import EncodedText, encode_words, maximum_length, special_token_types
 
 Ids = TypeVar("Ids", int, np.ndarray)
@@ -43,12 +44,48 @@ def absent(token_id: Ids) -> Ids:
     return -1 - token_id
 
 
+def check_classifier(model) -> list[str]:
+    """The classes of a model that chooses one of two or more for a text.
+
+    Raises:
+        InputError: if it is no such model, or wrapped in another module.
+    """
+    config: Any = getattr(model, "config", None)
+    if not hasattr(config, "num_labels") or not hasattr(model, "device"):
+        raise InputError(
+            f"The model is a {type(model).__name__}, which has no config or device of its own; give a classifier of transformers "
+            "itself, such as model.module of a wrapped one."
+        )
+    problem_type = getattr(config, "problem_type", None)
+    if problem_type not in (None, "single_label_classification") or config.num_labels < 2:
+        kinds = {"multi_label_classification": "multi-label", "regression": "a regression model"}
+        kind = kinds.get(str(problem_type), f"a model with num_labels={config.num_labels}")
+        raise InputError(
+            f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
+            "for each class."
+        )
+    return class_names(config)
+
+
+def check_tokenizer(tokenizer) -> None:
+    """
+    Raises:
+        InputError: if it is none of transformers.
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise InputError(
+            f"The tokenizer is a {type(tokenizer).__name__}; give the model's tokenizer, one of transformers."
+        )
+
+
 def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[EncodedText]:
     """Token ids and words of texts, cut to `max_length` tokens or to what model and tokenizer allow.
 
     Raises:
-        InputError: if the length is out of range.
+        InputError: if there is no classifier or no tokenizer, or the length is out of range.
     """
+    check_tokenizer(tokenizer)
+    check_classifier(model)
     largest = maximum_length(model, tokenizer)
     if max_length is None:
         max_length = largest
@@ -71,22 +108,13 @@ def class_ids(name: str, labels: Sequence, names: Sequence[str]) -> list[int | N
     return found
 
 
-def whole_number(name: str, value, least: int, most: int | None = None) -> int:
+def whole_number(name: str, value, least: int, most: int | None = None) -> Any:
     """A Python int from a Python or NumPy one.
 
     Raises:
         InputError: if it is none, or out of range.
     """
-    allowed = f"at least {least}" if most is None else f"from {least} to {most}"
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None:
-        raise InputError(f"{name} is {value!r}; it must be a whole number, {allowed}.")
-    if number < least or (most is not None and number > most):
-        raise InputError(f"{name} is {number}; it must be {allowed}.")
-    return number
+    return Range(least, inf if most is None else most, whole=True).checked(name, value)
 
 
 _SHARED: dict[object, tuple[int, AbstractContextManager]] = {}
@@ -149,7 +177,11 @@ def forward_batches(
 
     Yields:
         The positions in `input_ids` that a batch holds, and the model's output for them.
+
+    Raises:
+        InputError: if the tokenizer has tokens that are beyond the model's embeddings.
     """
+    known = embedding_rows(model)
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
     types = special_token_types(tokenizer)
     # A configuration may ask for tuples.
@@ -164,9 +196,23 @@ def forward_batches(
                 positions = [position for position in positions if len(input_ids[position]) == length]
             start += len(positions)
             batch = model_inputs(tokenizer, [input_ids[position] for position in positions], types)
+            if (highest := int(batch["input_ids"].max())) >= known:
+                raise InputError(
+                    f"The tokenizer gives the token id {highest} ({tokenizer.convert_ids_to_tokens(highest)}), but the model has "
+                    f"embeddings for 0 to {known - 1}; give the model's own tokenizer, or call "
+                    "model.resize_token_embeddings(len(tokenizer)) before it is trained."
+                )
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
                 output = ask(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
+
+
+def embedding_rows(model) -> float:
+    """How many tokens a model has embeddings for; infinity if it does not say."""
+    try:
+        return getattr(model.get_input_embeddings(), "num_embeddings", inf)
+    except (AttributeError, NotImplementedError):  # an ONNX file; an encoder that hashes characters
+        return inf
 
 
 def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int] | None = None) -> dict:
@@ -234,6 +280,8 @@ def class_probabilities(model, output) -> np.ndarray:
         InputError: if the logits do not have the shape [B, C], with one column for each class of the model, or are not
             finite.
     """
+    if getattr(output, "logits", None) is None:
+        raise InputError(f"{type(model).__name__} gives no logits; give a model for sequence classification.")
     shape, classes = tuple(output.logits.shape), model.config.num_labels
     if len(shape) != 2 or shape[1] != classes:
         raise InputError(

@@ -1,12 +1,10 @@
 """Which option of a command needs which other before it has an effect: one table, and the check that reads it."""
 
-import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import InputError
+from .errors import InputError, check_path
 from .explanations import METHODS
 from .models import WordEncoderConfig
 from .models.configuration_vat import VATSettings
@@ -77,7 +75,7 @@ def _holds_text(settings: Mapping) -> bool:
     files = [settings[f"{split}_file"] for split in ("train", "validation", "test") if settings[f"{split}_file"]]
     name = settings["dataset_name"]
     return any(Path(file).suffix not in (".parquet", ".xlsx") for file in files) or (
-        name is not None and Path(name).is_dir()
+        name is not None and check_path(name).is_dir()
     )
 
 
@@ -138,7 +136,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             Need(
                 "model_name_or_path",
                 "checkpoints on the Hub",
-                lambda settings: not Path(settings["model_name_or_path"]).is_dir(),
+                lambda settings: not check_path(settings["model_name_or_path"]).is_dir(),
             ),
         ],
         **{option: [*map(_any_of, one.needs)] for option, one in MODEL_OPTIONS.items() if one.needs},
@@ -286,17 +284,3 @@ def _refusal(name: str, value: object, need: Need, found: object) -> InputError:
 
 def _told(value) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(getattr(value, "value", value))
-
-
-def refuse_non_finite(*arguments) -> None:
-    """Refuse infinity and NaN in any field of dataclasses of arguments.
-
-    Raises:
-        InputError: naming the first.
-    """
-    for of_one in arguments:
-        for field in fields(of_one):
-            value = getattr(of_one, field.name)
-            for number in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(number, float) and not math.isfinite(number):
-                    raise InputError(f"--{field.name} is {number}; it must be a finite number.")

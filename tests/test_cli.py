@@ -1,14 +1,19 @@
 """Command lines: strict parsing, and how a command ends."""
 
+import io
+import logging
+import unicodedata
 import warnings
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_vat.cli import (
     given_options,
-    load_classifier,
     output_file,
     output_folder,
     parse_arguments,
@@ -16,6 +21,7 @@ from hf_vat.cli import (
 )
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
+from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.training import ModelArguments, VATTrainingArguments
 from hf_vat.writing import RECORD_NAME, write_text
@@ -270,3 +276,23 @@ def test_load_classifier_takes_ours_and_refuses_what_is_none(make_model, tokeniz
     tokenizer.save_pretrained(tmp_path / "encoder")
     with pytest.raises(InputError, match="is no trained classifier: it lacks"):
         load_classifier(str(tmp_path / "encoder"))
+
+
+@given(text=st.text(st.sampled_from([*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"a ؜‎‏\u2028\u2029‪‫‬‭‮⁦⁧⁨⁩"])))
+def test_f57_what_is_said_of_data_cannot_steer_the_terminal(text):
+    def main():
+        logging.getLogger("hf_vat").warning("the label %s", text)
+        warnings.warn(text, stacklevel=1)
+        raise InputError(f"the class {text}")
+
+    root, err = logging.getLogger(), io.StringIO()
+    handlers, root.handlers = root.handlers, []
+    try:
+        with redirect_stderr(err), warnings.catch_warnings(), pytest.raises(SystemExit):
+            run(main)
+    finally:
+        root.handlers = handlers
+    assert not any(
+        unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp")
+        for letter in err.getvalue().replace("\n", "").replace("\t", "")
+    )

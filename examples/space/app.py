@@ -16,12 +16,14 @@ import gradio as gr
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_vat.cli import load_classifier, parse_arguments, run
+from hf_vat.cli import parse_arguments, run
 from hf_vat.errors import InputError, MissingExtra
+from hf_vat.errors import shown as shown_value
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import encode_texts, predict_probabilities
 from hf_vat.models.words import split_words
+from hf_vat.pretrained import load_classifier
 
 FOLDER = Path(__file__).parent
 QUICKSTART = "runs/quickstart/VAT"
@@ -134,20 +136,44 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
         # A list of choices also says that it has changed when the keyboard leaves it; deleted words must stay deleted.
         if shown is not None and shown.asked == (name, text, methods):
             return gr.skip(), gr.skip()
-        model, tokenizer, *_ = classifiers[name]
         try:
-            check_text(text)
-            explanations = [
-                explain(model, tokenizer, [text], method, **SETTINGS.get(method, {}))[0] for method in methods
-            ]
+            explanations = [explanation(name, text, method) for method in methods]
         except InputError as error:
             return None, _templates.get_template("result.html").render(message=str(error))
         shown = Shown(name, explanations)
         return shown, render(shown, classifiers[name])
 
-    def clicked(shown: Shown, event: gr.EventData) -> tuple[Shown, str]:
+    def explanation(name: str, text: str, method: str) -> Explanation:
+        """What a request asks for, which need not come from the page."""
+        if not isinstance(name, str) or name not in classifiers:
+            raise InputError(f"There is no model {shown_value(name)}; there are {', '.join(classifiers)}.")
+        model, tokenizer, _, methods = classifiers[name]
+        if not isinstance(method, str) or method not in methods:
+            raise InputError(f"There is no method {shown_value(method)}; there are {', '.join(methods)}.")
+        check_text(text)
+        return explain(model, tokenizer, [text], method, **SETTINGS.get(method, {}))[0]
+
+    def answer(text: str, model: str = first, method: str = choices(first)[0]["value"]) -> dict:
+        """Explain a text, for programs: the prediction, the probability of each class and the score of each word."""
+        try:
+            found = explanation(model, text, method)
+        except InputError as error:
+            raise gr.Error(str(error), print_exception=False) from error
+        names = found.label_names
+        return {
+            "prediction": names[found.prediction],
+            "probabilities": dict(zip(names, found.probabilities, strict=True)),
+            "words": [{"word": word, "score": score} for word, score in zip(found.words, found.scores, strict=True)],
+        }
+
+    def clicked(shown: Shown | None, event: gr.EventData) -> tuple[Shown | None, str]:
         """Delete a word, put it back, or (no word) put all back."""
-        deleted = shown.deleted ^ {event.word} if event.word is not None else frozenset()
+        if shown is None:
+            return None, _templates.get_template("result.html").render(
+                message="There is no explanation yet. Ask for one."
+            )
+        word = getattr(event, "word", None)
+        deleted = shown.deleted ^ {word} if isinstance(word, int) else frozenset()
         shown = shown._replace(deleted=deleted & set(range(len(shown.explanations[0].words))))
         return shown, render(shown, classifiers[shown.name])
 
@@ -185,12 +211,15 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
             lambda name: [gr.update(**own) for own in choices(name)], model, [left, right], api_visibility="private"
         ).then(**explaining)
         # Every click counts, also one that comes before the answer to the last.
+        gr.api(answer, api_name="explain", concurrency_id="model", concurrency_limit=1)
         result.word(clicked, shown, [shown, result], **one, trigger_mode="multiple", show_progress="hidden")
     return page
 
 
 def check_text(text: str) -> None:
     """Refuse a text without words, or one that would keep the other visitors waiting."""
+    if not isinstance(text, str):
+        raise InputError("There is no text. Type one.")
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"The text has {len(text):,} characters, more than {MAX_CHARACTERS:,}. Shorten it.")
     words = len(split_words(text))

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, method_settings, output_folder, parse_arguments
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
 from hf_vat.explanations import METHODS, explain
 from hf_vat.faithfulness import ERASER_SHARES, OPERATORS
-from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.report.comparison import COMPARISON_FILES
 
@@ -53,7 +53,6 @@ def main():
     refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
     work = turns(shard_args, args.output_dir, "output_dir")
     methods = method_settings(args.methods, args.settings)
-    seeds = range(whole_number("--seeds", args.seeds, 1))
     files = COMPARISON_FILES
     folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)
     if folder:
@@ -92,7 +91,7 @@ def main():
             ks=args.ks,
             shares=args.shares,
             operator=args.operator,
-            seeds=seeds,
+            seeds=range(args.seeds),
             confidence=args.confidence,
             max_length=args.max_length,
             batch_size=args.batch_size,

@@ -33,7 +33,6 @@ from hf_vat.arguments import argument
 from hf_vat.cli import (
     given_options,
     in_colour,
-    load_classifier,
     method_settings,
     output_file,
     parse_arguments,
@@ -46,6 +45,7 @@ from hf_vat.explanations.store import Store, split
 from hf_vat.inference import model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.report import write_predictions, write_report
 from hf_vat.writing import write_text
@@ -85,8 +85,6 @@ def main():
         raise InputError(
             "Give either texts with --text, or a data set with --test_file, --dataset_name or --paper_dataset."
         )
-    if args.show < 0:
-        raise InputError(f"--show is {args.show}; it must be at least 0.")
     if data_args.streaming and (args.html or args.json or not args.save_to):
         raise InputError(
             "--streaming keeps no explanations in memory, as --html and --json need them: name the file to write them to, "

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from hf_vat.analysis import probe
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, load_classifier, output_folder, parse_arguments
+from hf_vat.cli import given_options, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError
-from hf_vat.inference import whole_number
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.report import table
 from hf_vat.report.probe import PROBE_FILES, criteria_table
@@ -44,7 +44,6 @@ def main():
     if not is_main_process():
         return
     refuse_without_effect("probe", given_options(ARGUMENTS), settings_of(args, data_args))
-    whole_number("--train_texts", args.train_texts, 0)
     folder = output_folder("--output_dir", args.output_dir, PROBE_FILES)
     model, tokenizer = load_classifier(args.model)
     other = None

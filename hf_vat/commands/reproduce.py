@@ -102,9 +102,6 @@ def main():
     encoders = _listed("encoders", args.encoders, paper.encoders, paper.default_encoders)
     recipes = _listed("recipe", args.recipe, paper.titles)
     systems = _listed("systems", args.systems, paper.systems, paper.systems)
-    for option in ("seeds", "jobs"):
-        if getattr(args, option) < 1:
-            raise InputError(f"--{option} is {getattr(args, option)}; it must be at least 1.")
     for option in ("max_train_samples", "max_eval_samples"):
         rows = getattr(args, option)
         if rows is not None and rows < 20:

@@ -23,9 +23,9 @@ from pathlib import Path
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
 from hf_vat.analysis.scores import CONTEXTS
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, load_classifier, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, method_settings, output_folder, parse_arguments
 from hf_vat.data import DataArguments, load_texts
-from hf_vat.errors import InputError, import_extra
+from hf_vat.errors import import_extra
 from hf_vat.explanations import (
     METHODS,
     Explanation,
@@ -38,6 +38,7 @@ from hf_vat.explanations import (
 from hf_vat.explanations.global_importance import AGGREGATES
 from hf_vat.faithfulness import frequency_correlation
 from hf_vat.options import refuse_without_effect, settings_of
+from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.report import frequency_scatter, score_boxes, score_histograms, table, word_bars, word_cloud
 from hf_vat.report.figures import LINE_STYLES
@@ -85,9 +86,6 @@ def main():
         return
     refuse_without_effect("words", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
     work = turns(shard_args, args.output_dir, "output_dir") if explains else iter(())
-    for name in ("min_count", "top"):
-        if getattr(args, name) < 1:
-            raise InputError(f"--{name} is {getattr(args, name)}; it must be at least 1.")
     scored = args.method == "polarity"
     files = ("words.csv", *(("scores.png", "attention.png") if scored else ("words.png", "frequency.png", "cloud.png")))
     folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)

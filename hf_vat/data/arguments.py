@@ -1,10 +1,10 @@
 """Where texts and labels come from, as command lines say it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from hf_vat.arguments import argument
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
+from hf_vat.ranges import check_ranges
 
 LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx)"
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
@@ -88,6 +88,7 @@ def check_arguments(args: DataArguments) -> None:
     Raises:
         InputError: if they do, or a number is out of range.
     """
+    check_ranges(args)
     files = any([args.train_file, args.validation_file, args.test_file])
     given = [args.dataset_name is not None, args.paper_dataset is not None, files]
     if sum(given) != 1:
@@ -111,7 +112,7 @@ def check_arguments(args: DataArguments) -> None:
             f"--validation_share is {args.validation_share}, but nothing is held out from a stream: give --validation_file, "
             "or leave --streaming out."
         )
-    local = args.dataset_name is None or Path(args.dataset_name).expanduser().is_dir()
+    local = args.dataset_name is None or check_path(args.dataset_name).is_dir()
     if local and (args.dataset_config_name or args.dataset_revision):
         raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
     if args.text_column == args.label_column:
@@ -122,12 +123,6 @@ def check_arguments(args: DataArguments) -> None:
         )
     if args.class_names is not None:
         _check_class_names(args.class_names)
-    if not 0 <= args.validation_share < 1:
-        raise InputError(f"--validation_share is {args.validation_share}; it must be at least 0 and below 1.")
-    for option in ("max_train_samples", "max_eval_samples"):
-        limit = getattr(args, option)
-        if limit is not None and limit < 1:
-            raise InputError(f"--{option} is {limit}; it must be at least 1, or left out for all rows.")
 
 
 def _check_class_names(names: list[str]) -> None:

@@ -1,6 +1,7 @@
 """The splits of a data set as they are found: files, folders of files, the Hub."""
 
 import logging
+import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from datasets import ClassLabel, Dataset, load_dataset
 from datasets.exceptions import DatasetsError
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 
 from .arguments import DELIMITERS, LOCAL_FILES, DataArguments
 from .compression import file_stem, file_type
@@ -19,6 +20,7 @@ from .formats import SUFFIXES, check_file, class_label, class_name, listed, stre
 logger = logging.getLogger(__name__)
 
 _FIRST_ROWS = 100
+_MOST_ENTRIES = 10_000  # of a folder that is read by datasets
 _SPLIT_NAMES = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
@@ -70,9 +72,9 @@ def local_files(args: DataArguments) -> dict[str, Path]:
     """
     if args.dataset_name is None:
         given = {"train": args.train_file, "validation": args.validation_file, "test": args.test_file}
-        files = {split: Path(file).expanduser() for split, file in given.items() if file}
+        files = {split: check_path(file) for split, file in given.items() if file}
     else:
-        folder = Path(args.dataset_name).expanduser()
+        folder = check_path(args.dataset_name)
         files = split_files(folder) if folder.is_dir() else {}
     if args.delimiter is not None and not any(file_type(file) in (".csv", ".tsv") for file in files.values()):
         raise InputError("--delimiter is for CSV and TSV files, and none is given; leave it out.")
@@ -108,11 +110,13 @@ def _is_readable(path: Path) -> bool:
 
 
 def _read_hub(name: str, args: DataArguments, labelled: bool) -> dict[str, RawSplit]:
+    if check_path(name).is_dir():
+        _check_size(check_path(name))
     try:
         loaded = load_dataset(name, args.dataset_config_name, revision=args.dataset_revision)
     except (OSError, RuntimeError, ValueError, DatasetsError) as error:
         reason = textwrap.shorten(str(error), 300).rstrip(".")
-        no_folder = "" if Path(name).is_dir() else ", and there is no such folder"
+        no_folder = "" if check_path(name).is_dir() else ", and there is no such folder"
         raise InputError(
             f"Data set {name!r} cannot be loaded: {reason}{no_folder}. Check the name and the connection, or use "
             f"{LOCAL_FILES}."
@@ -133,6 +137,18 @@ def _read_hub(name: str, args: DataArguments, labelled: bool) -> dict[str, RawSp
             f"Data set {name!r} has no train, validation or test split with labels; found {listed(loaded)}."
         )
     return sources
+
+
+def _check_size(folder: Path) -> None:
+    """datasets looks into every folder below, of /proc for minutes."""
+    entries = 0
+    for _, folders, files in os.walk(folder):
+        entries += len(folders) + len(files)
+        if entries > _MOST_ENTRIES:
+            raise InputError(
+                f"{folder} holds more than {_MOST_ENTRIES:,} files and folders; give one that holds the data files alone, or name "
+                "them with --train_file, --validation_file and --test_file."
+            )
 
 
 def read_file(path: Path, args: DataArguments) -> RawSplit:

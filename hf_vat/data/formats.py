@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import ClassLabel, Features
 
-from hf_vat.errors import InputError, import_extra
+from hf_vat.errors import InputError, check_path, import_extra, shown
 
 from .arguments import DELIMITERS, DataArguments, delimiter_of
 from .compression import COMPRESSED, UNREADABLE, file_type, first_undecodable, is_compressed, open_bytes, open_text
@@ -91,7 +91,7 @@ def class_name(label: object, names: Sequence[str] | None) -> object:
 
 def check_file(path: Path) -> Path:
     """The whole path of a file that is there and of a type that is read."""
-    path = path.resolve()
+    path = check_path(path).resolve()
     kind = file_type(path)
     if kind not in _PARSERS:
         raise InputError(
@@ -113,7 +113,7 @@ def check_file(path: Path) -> Path:
 def listed(items, limit: int = 20) -> str:
     items = list(items)
     more = f", … ({len(items)} in all)" if len(items) > limit else ""
-    return ", ".join(str(item) for item in items[:limit]) + more
+    return ", ".join(" ".join(str(item).split()) for item in items[:limit]) + more
 
 
 # Formats
@@ -273,6 +273,8 @@ def _json_records(documents: Iterable[str], path: Path, first_line: int) -> Iter
             continue
         try:
             value = decode(document)
+        except RecursionError as error:
+            raise InputError(f"{path}, line {line}: the JSON is nested too deeply to be a text and a label.") from error
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{path}, line {line + error.lineno - 1}: {error.msg}. Write one JSON object per line, such as "
@@ -282,7 +284,7 @@ def _json_records(documents: Iterable[str], path: Path, first_line: int) -> Iter
             row += 1
             if not isinstance(record, dict):
                 raise InputError(
-                    f'{path}: row {row} is {record!r}, not an object such as {{"text": "…", "label": "…"}}.'
+                    f'{path}: row {row} is {shown(record)}, not an object such as {{"text": "…", "label": "…"}}.'
                 )
             yield record
 
@@ -308,8 +310,10 @@ SUFFIXES = tuple(_PARSERS)
 def _check_encoding(encoding: str) -> None:
     try:
         "".encode(encoding)
-    except LookupError as error:
-        raise InputError(f"Encoding {encoding!r} is unknown; try 'utf-8', 'cp1252', 'latin-1' or 'utf-16'.") from error
+    except (LookupError, ValueError) as error:
+        raise InputError(
+            f"Encoding {shown(encoding)} is unknown; try 'utf-8', 'cp1252', 'latin-1' or 'utf-16'."
+        ) from error
 
 
 def _wrong_encoding(path: Path, encoding: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from datasets import ClassLabel, Features, Value
 
-from hf_vat.errors import LONE_SURROGATE, InputError
+from hf_vat.errors import LONE_SURROGATE, InputError, shown
 
 from .arguments import DataArguments
 from .files import RawSplit
@@ -117,7 +117,7 @@ def as_text(origin: str, number: int, text: object, text_column: str) -> str | N
     if not isinstance(text, str | bool | int | float):
         words = " A list of words is a text already split for explaining alone." * isinstance(text, list)
         raise InputError(
-            f"{origin}: row {number} of column {text_column!r} is {text!r}, but texts must be strings.{words} Name the "
+            f"{origin}: row {number} of column {text_column!r} is {shown(text)}, but texts must be strings.{words} Name the "
             "column with --text_column."
         )
     text = str(text)
@@ -169,10 +169,12 @@ def as_label(source: RawSplit, number: int, value: object) -> str | None:
         return None
     name = str(value).strip()
     if not isinstance(value, str | bool | int | float) or _LIST.fullmatch(name):
-        raise InputError(f"{source.origin}: row {number} has the label {value!r}; each text needs one name or number.")
+        raise InputError(
+            f"{source.origin}: row {number} has the label {shown(value)}; each text needs one name or number."
+        )
     if name.startswith("-") and _NUMBER.fullmatch(name):
         raise InputError(
-            f"{source.origin}: row {number} has the label {name}. Negative labels mark unlabelled rows, as in the test "
+            f"{source.origin}: row {number} has the label {shown(name)}. Negative labels mark unlabelled rows, as in the test "
             "sets of GLUE: use a split with labels. If they are classes, write names instead."
         )
     return name.lower() if name.lower() in _TRUTH else name or None
@@ -202,15 +204,15 @@ class OneKind:
             self._number = self._number or row
         if self._name and self._number:
             raise InputError(
-                f"{self.origin}: row {self._name.number} has the name {self._name.label!r} as its label, but row "
-                f"{self._number.number} the number {self._number.label}. Write all labels as names, or all as numbers; or "
+                f"{self.origin}: row {self._name.number} has the name {shown(self._name.label)} as its label, but row "
+                f"{self._number.number} the number {shown(self._number.label)}. Write all labels as names, or all as numbers; or "
                 "list all classes with --class_names."
             )
         if row.label in self.names or not _NUMBER.fullmatch(row.label):
             return row
         if not _WHOLE_NUMBER.fullmatch(row.label):
             raise InputError(
-                f"{self.origin}: row {row.number} has the label {row.label}. Numbers as labels must be whole; "
+                f"{self.origin}: row {row.number} has the label {shown(row.label)}. Numbers as labels must be whole; "
                 "regression is not supported."
             )
         return row._replace(label=row.label.partition(".")[0])
@@ -232,8 +234,14 @@ def names_of(origin: str, rows: Iterable[CompleteRow]) -> tuple[list[str], Compl
         else:
             names.add(kind.checked(row).label)
     if all(_NUMBER.fullmatch(name) for name in names):
-        return sorted(names, key=lambda name: (int(name), name)), next(iter(marks.values()), None)
+        return sorted(names, key=_by_value), next(iter(marks.values()), None)
     return sorted(names.union(marks)), None
+
+
+def _by_value(number: str) -> tuple[int, str, str]:
+    """What whole numbers from 0 are sorted by, of any number of digits: Python's int takes 4,300."""
+    digits = number.lstrip("0")
+    return len(digits), digits, number
 
 
 def without_mark(row: Row, names: Sequence[str]) -> Row:
@@ -272,7 +280,7 @@ def encode_rows(origin: str, rows: Iterable[CompleteRow], names: Sequence[str], 
         if label is None:
             told = f" (or 0 to {len(names) - 1})" if "0" in ids and "0" not in names else ""
             raise InputError(
-                f"{origin}: row {row.number} has the unknown label {row.label!r}; known are "
+                f"{origin}: row {row.number} has the unknown label {shown(row.label)}; known are "
                 f"{listed(names)}{told}. Correct it, or add rows with this label to the training data."
             )
         yield {"text": row.text, "label": label}

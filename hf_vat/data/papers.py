@@ -11,7 +11,7 @@ import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, IterableDataset, load_dataset
 from datasets.exceptions import DatasetsError
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 from hf_vat.inference import whole_number
 
 from .arguments import DataArguments
@@ -117,7 +117,7 @@ def _own_folder(name: str, data_dir: Path) -> Path:
     Raises:
         InputError: if there is none, or the folder is another data set's or holds others alone.
     """
-    folder = data_dir.expanduser()
+    folder = check_path(data_dir)
     if not folder.is_dir():
         raise InputError(f"There is no folder {data_dir}.")
     if (folder / name).is_dir():

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, shown
 
 from .arguments import DataArguments
 from .files import RawSplit
@@ -52,9 +52,9 @@ def _unlabelled(source: RawSplit, rows: Iterable[tuple], args: DataArguments, na
         if not known and not told:
             told = True
             logger.warning(
-                "%s: row %d has the label %r, and the classes of the model are %s; labels that are none of these are left "
+                "%s: row %d has the label %s, and the classes of the model are %s; labels that are none of these are left "
                 "out",
-                *(source.origin, number, label, listed(names)),
+                *(source.origin, number, shown(label), listed(names)),
             )
         yield text or "", found
     if left_out:
@@ -86,7 +86,7 @@ def _read(origin: str, cells: Iterable[tuple], text_column: str) -> Iterator[tup
             continue
         if split not in (None, isinstance(cell, list)):
             raise InputError(
-                f"{origin}: row {number} of column {text_column!r} is {cell!r}, but those before are "
+                f"{origin}: row {number} of column {text_column!r} is {shown(cell)}, but those before are "
                 f"{'lists of words' if split else 'texts'}. Write all rows in the same way."
             )
         split = isinstance(cell, list)

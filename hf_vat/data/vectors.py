@@ -20,7 +20,7 @@ from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerBase
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 from hf_vat.inference import whole_number
 
 # Where sentence-transformers keeps the word vectors of its models, and in which files.
@@ -153,7 +153,7 @@ def embedding_matrix(tokenizer: PreTrainedTokenizerBase, vectors: Vectors, seed:
 
 
 def _rows(source: str | Path) -> _Rows:
-    path = Path(source).expanduser()
+    path = check_path(source)
     if path.is_dir():
         return _folder_rows(path)
     reader = _READERS.get(path.suffix.lower())

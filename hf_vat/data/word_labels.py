@@ -14,7 +14,7 @@ from pathlib import Path
 from datasets import Dataset, Features, Value
 from datasets import Sequence as ListOf
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 from hf_vat.models.words import split_words
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def load_sst_words(path: str | Path) -> Dataset:
     Raises:
         InputError: if the file cannot be read, or a line is not of that form.
     """
-    path = Path(path).expanduser()
+    path = check_path(path)
     read = _read_record if path.suffix.lower() in (".json", ".jsonl") else _read_tree
     rows = []
     for number, line in _lines(path):
@@ -128,8 +128,8 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
     Raises:
         InputError: if a file cannot be read, a line is not of that form, or no tweet is left.
     """
-    path = Path(path).expanduser()
-    messages = () if messages_path is None else _messages(Path(messages_path).expanduser())
+    path = check_path(path)
+    messages = () if messages_path is None else _messages(check_path(messages_path))
     labels = {ids: polarity for ids, polarity, _ in messages}
     tweets: dict[tuple[str, ...], list[tuple[int, int, int]]] = {}
     unavailable = set()

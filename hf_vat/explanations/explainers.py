@@ -10,8 +10,9 @@ from os import PathLike
 import numpy as np
 from tqdm.auto import tqdm
 
-from hf_vat.errors import InputError, check_texts
+from hf_vat.errors import InputError, check_list, check_texts
 from hf_vat.inference import (
+    check_classifier,
     class_ids,
     class_probabilities,
     encode_texts,
@@ -20,7 +21,6 @@ from hf_vat.inference import (
     progress_bar,
     whole_number,
 )
-from hf_vat.models.classes import class_names
 from hf_vat.models.words import EncodedText
 
 from . import gradients
@@ -123,7 +123,7 @@ def explain(
     """
     texts = check_texts(texts)
     settings = check_settings(method, **settings)
-    names = _class_names(model)
+    names = check_classifier(model)
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
     golds = _check_labels("labels", [None] * len(texts) if labels is None else labels, texts, names)
@@ -287,30 +287,12 @@ def _refusal(model, method: str, field: str, output) -> InputError:
     )
 
 
-def _class_names(model) -> list[str]:
-    config = getattr(model, "config", None)
-    if config is None or not hasattr(model, "device"):
-        raise InputError(
-            f"{type(model).__name__} has no config or device of its own; give the model of transformers itself, such as "
-            "model.module of a wrapped one."
-        )
-    problem_type = getattr(config, "problem_type", None)
-    if problem_type not in (None, "single_label_classification") or config.num_labels < 2:
-        kinds = {"multi_label_classification": "multi-label", "regression": "a regression model"}
-        kind = kinds.get(str(problem_type), f"a model with num_labels={config.num_labels}")
-        raise InputError(
-            f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
-            "for each class."
-        )
-    return class_names(config)
-
-
 def _is_single(label) -> bool:
     return isinstance(label, str) or not np.iterable(label)
 
 
 def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
-    if len(labels) != len(texts):
+    if len(check_list(name, labels)) != len(texts):
         raise InputError(f"{name} has {len(labels)} entries for {len(texts)} texts; give one for each text.")
     return class_ids(name, labels, names)
 

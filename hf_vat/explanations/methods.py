@@ -39,14 +39,14 @@ class Method:
     draws: bool = False
 
 
-def check_settings(method: str, **given) -> dict:
+def check_settings(method: str, /, **given) -> dict:
     """All settings of a method, with default values for those not given.
 
     Raises:
         InputError: if there is no such method, or it has no such setting, or a value is not of the setting's kind.
         MissingExtra: if the method needs a package that is not installed.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"Unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}.")
     needs, defaults = METHODS[method].needs, METHODS[method].settings
     if needs is not None:
@@ -60,7 +60,7 @@ def check_settings(method: str, **given) -> dict:
         if isinstance(defaults[name], bool) and not isinstance(value, bool):
             raise InputError(f"{name} is {value!r}; it must be True or False.")
         if type(defaults[name]) is int:
-            given[name] = whole_number(name, value, 1)
+            given[name] = whole_number(name, value, 1, _MOST_SAMPLES)
     return {**defaults, **given}
 
 
@@ -100,6 +100,7 @@ def _random(analysis: Analysis) -> list[WordScores]:
     ]
 
 
+_MOST_SAMPLES = 10**6  # of one text, all in memory
 _OPERATOR = {"operator": "delete"}
 _CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
 METHODS: dict[str, Method] = {

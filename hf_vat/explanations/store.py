@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import torch
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_path
 from hf_vat.models.words import EncodedText
 from hf_vat.writing import locked, written_beside
 
@@ -32,7 +32,9 @@ def load_explanations(path: str | PathLike) -> list[Explanation]:
         InputError: if the file is not such a file.
         FileNotFoundError: if there is none.
     """
-    path = Path(path)
+    path = check_path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the file that explain(..., save_to=file) has written.")
     _, lines = _read(path, _KIND)
     return [_parse(path, _KIND, Explanation.from_dict, number, line) for number, line in enumerate(lines, 1)]
 

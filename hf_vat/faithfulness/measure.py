@@ -17,9 +17,16 @@ from math import ceil
 import numpy as np
 from tqdm.auto import tqdm
 
-from hf_vat.errors import InputError, check_texts
+from hf_vat.errors import InputError, check_list, check_texts
 from hf_vat.explained import Explained, are_explanations
-from hf_vat.inference import encode_texts, model_name, predict_probabilities, progress_bar, whole_number
+from hf_vat.inference import (
+    check_classifier,
+    encode_texts,
+    model_name,
+    predict_probabilities,
+    progress_bar,
+    whole_number,
+)
 from hf_vat.models.words import EncodedText
 
 from . import scores as score
@@ -150,12 +157,13 @@ class Faithfulness:
         progress: bool = False,
         bar: tqdm | None = None,
     ):
-        texts = texts if isinstance(texts, str) else list(texts)
-        if are_explanations(texts):
+        texts = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else texts
+        if isinstance(texts, list) and are_explanations(texts):
             labels = [explanation.gold for explanation in texts] if labels is None else labels
             seen = [explanation.seen for explanation in texts] if seen is None else seen
             texts = [_as_given(explanation) for explanation in texts]
         texts = check_texts(texts)
+        check_classifier(scorer)
         _check_inputs(scorer, texts, labels, shares)
         self.scorer, self.tokenizer = scorer, tokenizer
         self.ks = check_ks(ks)
@@ -206,7 +214,7 @@ class Faithfulness:
             InputError: if explanations are of other texts or of a model that sees other words, there is not one score
                 for each word, a score is NaN or not a number, or scores have no name.
         """
-        scores = explanations
+        scores = check_list("explanations", explanations)
         if are_explanations(explanations):
             self._check_explanations(explanations)
             first, scores = explanations[0], [explanation.scores for explanation in explanations]
@@ -322,6 +330,8 @@ def check_seeds(seeds: Iterable[int]) -> list[int]:
     Raises:
         InputError: if there is no seed, or one is no whole number from 0.
     """
+    if not isinstance(seeds, Iterable):
+        raise InputError(f"seeds is {seeds!r}; give a list of whole numbers, such as range(5).")
     seeds = [whole_number(f"seeds[{place}]", seed, 0) for place, seed in enumerate(seeds)]
     if not seeds:
         raise InputError("No seeds were given for the random baseline; give one or more, such as range(5).")
@@ -347,7 +357,7 @@ def _check_inputs(scorer, texts, labels, shares) -> None:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
     if labels is None:
         raise InputError("There are no labels; give one class id for each text, or explanations that have gold labels.")
-    if len(labels) != len(texts):
+    if len(check_list("labels", labels)) != len(texts):
         raise InputError(f"There are {len(labels)} labels for {len(texts)} texts; give one class id for each text.")
     classes = scorer.config.num_labels
     for row, label in enumerate(np.asarray(labels).tolist()):
@@ -356,20 +366,20 @@ def _check_inputs(scorer, texts, labels, shares) -> None:
                 f"Label {label!r} in row {row} is no class id of the scorer; allowed are the integers 0 to "
                 f"{classes - 1}. Map names with model.config.label2id and leave out texts without a gold label."
             )
-    for share in shares:
-        if not 0 < share <= 1:
+    for share in check_list("shares", shares):
+        if not isinstance(share, int | float | np.number) or not 0 < share <= 1:
             raise InputError(f"shares has {share}; give shares of the words above 0 and at most 1, such as 0.2.")
 
 
 def _check_count(values, name: str, encoded) -> None:
-    if len(values) != len(encoded):
+    if len(check_list(name, values)) != len(encoded):
         raise InputError(f"{name} has {len(values)} entries for {len(encoded)} texts; give one for each text.")
 
 
 def _check_words(values, name: str, encoded) -> None:
     _check_count(values, name, encoded)
     for row, (entries, text) in enumerate(zip(values, encoded, strict=True)):
-        if len(entries) != len(text.words):
+        if len(check_list(f"{name}[{row}]", entries)) != len(text.words):
             raise InputError(
                 f"{name}[{row}] has {len(entries)} entries, but text {row} has {len(text.words)} words; give one for "
                 "each word of hf_vat.models.words.split_words."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_vat.errors import InputError
-from hf_vat.inference import absent, mask_token_id, whole_number
+from hf_vat.inference import absent, check_tokenizer, mask_token_id, whole_number
 from hf_vat.models.words import EncodedText
 
 OPERATORS = {
@@ -85,7 +85,8 @@ class Operator:
         Raises:
             InputError: if there is no such operator, or the tokenizer has no token to stand for absent words.
         """
-        if name not in OPERATORS:
+        check_tokenizer(tokenizer)
+        if not isinstance(name, str) or name not in OPERATORS:
             raise InputError(f"There is no operator {name!r}; there are {', '.join(OPERATORS)}.")
         mask = tokenizer.mask_token_id if model is None else mask_token_id(model, tokenizer)
         needed = {

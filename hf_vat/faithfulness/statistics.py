@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hf_vat.errors import InputError, import_extra
+from hf_vat.errors import InputError, import_extra, shown
 from hf_vat.inference import whole_number
 
 
@@ -217,7 +217,8 @@ def _p_value(resampled: np.ndarray) -> float:
 
 def _check_options(confidence: float, n_resamples: int, seed: int) -> None:
     whole_number("seed", seed, 0)
-    if not 0 < confidence < 1 or n_resamples < 1:
+    numbers = isinstance(confidence, int | float | np.number) and isinstance(n_resamples, int | np.integer)
+    if not numbers or not 0 < confidence < 1 or not 1 <= n_resamples <= 10**6:
         raise InputError(
             f"confidence is {confidence!r} and n_resamples is {n_resamples!r}; give a confidence between 0 and 1, for "
             "example 0.95, and one resample or more."
@@ -242,7 +243,10 @@ def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: in
 
 
 def _numbers(values, name: str) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
+    try:
+        values = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {shown(values)}; give a flat list of numbers.") from None
     if values.ndim != 1 or values.size < 2:
         raise InputError(
             f"{name} has shape {values.shape}; give a flat list of one number for each of two texts or more."

@@ -7,7 +7,7 @@ from pathlib import Path
 import evaluate
 from datasets import Features, Sequence, Value
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_list
 from hf_vat.faithfulness import Overlap, is_constant
 
 CLASS_ID = Value("int64")
@@ -48,7 +48,15 @@ class TextMetric(evaluate.Metric):
     def compute(self, *, predictions=None, references=None, **kwargs):
         """As in `evaluate`. Inputs that are another module's are left to it: `evaluate.combine` hands all to each."""
         mine = {name: value for name, value in kwargs.items() if name in self.features or name not in INPUTS}
+        inputs = {"predictions": predictions, "references": references, **mine}
+        if self.writer is None or any(inputs.get(name) is not None for name in self.features):  # else `add` was called
+            self._check_given(inputs)
         return super().compute(predictions=predictions, references=references, **mine)
+
+    def _check_given(self, inputs: dict) -> None:
+        missing = [name for name in self.features if inputs.get(name) is None]
+        if missing:
+            raise InputError(f"Inputs are missing: {', '.join(missing)}; all of {', '.join(self.features)} are needed.")
 
     def add(self, *, prediction=None, reference=None, **kwargs):
         """Add one text."""
@@ -58,10 +66,8 @@ class TextMetric(evaluate.Metric):
     def add_batch(self, *, predictions=None, references=None, **kwargs):
         """Add several texts."""
         inputs = {"predictions": predictions, "references": references, **kwargs}
-        missing = [name for name in self.features if inputs.get(name) is None]
-        if missing:
-            raise InputError(f"Inputs are missing: {', '.join(missing)}; all of {', '.join(self.features)} are needed.")
-        sizes = {name: len(inputs[name]) for name in self.features}
+        self._check_given(inputs)
+        sizes = {name: len(check_list(name, inputs[name])) for name in self.features}
         if len(set(sizes.values())) > 1:
             raise InputError(f"Numbers of texts differ: {sizes}; give one entry of each for every text.")
         if not sizes["predictions"]:

@@ -163,14 +163,18 @@ class VATSettings(ConfigWithSettings):
         "additive", "How attention scores a token", needs=(_ATTENTION,)
     )
     attention_size: int | None = setting(
-        None, "Width of the attention, that of the encoder by default", needs=(_ATTENTION, _ADDITIVE), minimum=1
+        None,
+        "Width of the attention, that of the encoder by default",
+        needs=(_ATTENTION, _ADDITIVE),
+        minimum=1,
+        maximum=2**14,
     )
     attention_scale: float | int = setting(1.0, "Number that attention scores are divided by", needs=(_ATTENTION,))
     attention_init_std: float | int | None = setting(
         None, "Standard deviation of the attention's vector at the start", needs=(_ATTENTION,), minimum=0
     )
     latent_size: int | None = setting(
-        None, "Width of the compressor's z, that of the encoder by default", needs=(_VAT,), minimum=1
+        None, "Width of the compressor's z, that of the encoder by default", needs=(_VAT,), minimum=1, maximum=2**14
     )
     heads: Literal["separate", "shared", "shared_mean"] = setting(
         "separate", "Heads of learner and compressor", needs=(_VAT,)
@@ -191,7 +195,9 @@ class VATSettings(ConfigWithSettings):
         "none", "What keeps the state of a token about that token"
     )
     word_weight: float | int = setting(1.0, "Weight of the word objective's term", needs=(_WORD_TERM,), minimum=0)
-    mlm_probability: float | int = setting(0.15, "Share of the tokens that mlm hides", needs=(_MLM,), minimum=0)
+    mlm_probability: float | int = setting(
+        0.15, "Share of the tokens that mlm hides", needs=(_MLM,), minimum=0, maximum=1
+    )
     mask_token_id: int | None = setting(None, "Id of the mask token", needs=(_MLM,), option=False)
     predict_from: Literal["learner", "compressor"] = setting(
         "learner", "Head whose logits the model returns", needs=(_VAT,), moves=True, option=False
@@ -210,6 +216,7 @@ class VATSettings(ConfigWithSettings):
         "Width between two layers that score a word, that of the embeddings by default",
         needs=(_MASK, {"mask_layers": (2,)}),
         minimum=1,
+        maximum=2**14,
     )
     mask_sample: Literal["soft", "hard_st"] = setting(
         "soft", "VMASK's draws in training: soft, as in its paper, or 0 and 1, as in its code", needs=(_VMASK,)
@@ -235,6 +242,7 @@ class VATSettings(ConfigWithSettings):
         "Words that L2X's concrete_topk draws",
         needs=({"mask_type": ("l2x",)}, {"mask_normalization": ("concrete_topk",)}),
         minimum=1,
+        maximum=2**14,
     )
     mask_site: Literal["word", "embedding_output"] = setting(
         "word", "What is masked: word embeddings, or BERT's whole embedding output, as in VMASK's code", needs=(_MASK,)
@@ -314,8 +322,6 @@ class VATSettings(ConfigWithSettings):
             raise ValueError('predict_from="compressor" needs bottleneck="gaussian".')
         if not 0 < self.attention_scale < inf:
             raise ValueError(f"attention_scale={self.attention_scale} must be above 0 and finite.")
-        if self.mlm_probability > 1:
-            raise ValueError(f"mlm_probability={self.mlm_probability} must be at most 1.")
         if self.word_objective == "mlm" and self.mask_token_id is None:
             raise ValueError(
                 'word_objective="mlm" hides words behind the mask token; give mask_token_id=tokenizer.mask_token_id.'

@@ -58,9 +58,11 @@ class WordEncoderConfig(ConfigWithSettings):
     encoder_type: Literal["embedding", "affine", "lstm", "cnn"] = setting(
         "lstm", "Type of the encoder", option="word_encoder"
     )
-    embedding_size: int = setting(300, "Width of word embeddings, without --vectors", minimum=1)
-    hidden_size: int | None = setting(None, "Width of a word encoder's output", minimum=1, option="encoder_size")
-    num_layers: int = setting(1, "Layers of an LSTM", needs=(_LSTM,), minimum=1, option=False)
+    embedding_size: int = setting(300, "Width of word embeddings, without --vectors", minimum=1, maximum=2**14)
+    hidden_size: int | None = setting(
+        None, "Width of a word encoder's output", minimum=1, maximum=2**14, option="encoder_size"
+    )
+    num_layers: int = setting(1, "Layers of an LSTM", needs=(_LSTM,), minimum=1, maximum=64, option=False)
     bidirectional: bool = setting(False, "Whether an LSTM reads in both directions", needs=(_LSTM,))
     kernel_sizes: list[int] | tuple[int, ...] = setting(
         (3, 4, 5), "Kernel widths of a CNN", needs=({"encoder_type": ("cnn",)},), option=False

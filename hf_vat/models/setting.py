@@ -17,7 +17,7 @@ class Setting(NamedTuple):
         name, type, default: of the field.
         help: what it is, in a few words.
         needs: what it needs before it has an effect. Each need names settings with their values, of which one has to hold.
-        minimum: the least that a number may be.
+        minimum, maximum: the least and the most that a number may be.
         moves: whether training may write into it, so that a checkpoint may have another value than the run began with.
         option: its option on the command line; None if it has none.
     """
@@ -28,6 +28,7 @@ class Setting(NamedTuple):
     help: str
     needs: tuple[Mapping[str, tuple], ...] = ()
     minimum: float | None = None
+    maximum: float = inf
     moves: bool = False
     option: str | None = None
 
@@ -113,7 +114,7 @@ class ConfigWithSettings(PreTrainedConfig):
                 if need is not None:
                     raise WithoutEffect(one, value, need, getattr(self, [*need][-1]))
 
-    def validate_minima(self):
+    def validate_ranges(self):
         """Class validator, run at construction.
 
         Raises:
@@ -121,9 +122,11 @@ class ConfigWithSettings(PreTrainedConfig):
         """
         for name, one in declared_settings(type(self)).items():
             value = getattr(self, name)
-            if one.minimum is not None and value is not None and not one.minimum <= value < inf:
-                finite, none = " and finite" if value == inf else "", "" if one.default is not None else ", or None"
-                raise ValueError(f"{name}={value} must be at least {one.minimum}{finite}{none}.")
+            if one.minimum is None or value is None or (one.minimum <= value <= one.maximum and value < inf):
+                continue
+            most = f" and at most {one.maximum}" if one.maximum < inf else " and finite" if value == inf else ""
+            none = "" if one.default is not None else ", or None"
+            raise ValueError(f"{name}={value} must be at least {one.minimum}{most}{none}.")
 
 
 __all__ = ["ConfigWithSettings"]

@@ -10,8 +10,8 @@ from hf_vat.explained import Explained
 _POSITIVE = (230, 229, 222, 221, 214)
 _NEGATIVE = (195, 153, 117, 111, 75)
 _BLACK = 16
-# A text must not be able to send control codes to the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# A text must not be able to send control codes to the terminal, nor to turn what stands beside it around.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def heatmap(explanation: Explained, color: bool = True, top: int = 5) -> str:
@@ -107,5 +107,5 @@ def _list(segments) -> str:
 
 
 def clean(text: str) -> str:
-    """A text as a terminal can show it: � for control characters, which could steer it."""
+    """A text as a terminal can show it: � for control characters, which could steer it, also those of writing direction."""
     return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))

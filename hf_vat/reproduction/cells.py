@@ -23,10 +23,10 @@ import torch
 from datasets import DatasetDict
 from transformers import TrainerCallback
 
-from hf_vat.cli import load_classifier
 from hf_vat.data import PAPER_DATASETS, DataArguments, load_paper_dataset
 from hf_vat.errors import InputError
 from hf_vat.inference import progress_bar
+from hf_vat.pretrained import load_classifier
 from hf_vat.training import ModelArguments, VATTrainingArguments, describe_recipe, is_finished, train_classifier
 from hf_vat.writing import locked, write_text
 

@@ -11,6 +11,7 @@ from hf_vat.arguments import argument
 from hf_vat.errors import InputError
 from hf_vat.models.phases import PHASES
 from hf_vat.processes import process_count, refuse_lone_process, refuse_shares_on_cpus
+from hf_vat.ranges import check_ranges
 
 
 @dataclass
@@ -137,6 +138,7 @@ class VATTrainingArguments(TrainingArguments):
     def __post_init__(self):
         if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
             self.greater_is_better = False  # the base class takes all but losses for the more the better
+        check_ranges(self)  # the base class trips over some of them
         if process_count() > 1 and not torch.accelerator.is_available():
             self.use_cpu = True  # of itself each of several processes would look for a GPU, and then run alone
         if self.use_cpu:

@@ -1,43 +1,27 @@
 """What a run refuses before it begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
+import torch
+from accelerate.utils import DynamoBackend
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import Trainer
+from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import IntervalStrategy
 
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
-from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, refuse_non_finite
+from hf_vat.pretrained import reason
+from hf_vat.ranges import check_ranges
 
 from .arguments import VATTrainingArguments
 from .model_arguments import ModelArguments
+from .schedule import phase_factor
 
 _METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
-_MINIMA = {
-    **{option: one.minimum for option, one in (MODEL_OPTIONS | WORD_OPTIONS).items() if one.minimum is not None},
-    "seed": 0,
-    "mask_beta_start": 0,
-    "mask_beta_end": 0,
-    "learning_rate": 0,
-    "compressor_learning_rate": 0,
-    "weight_decay": 0,
-    "max_grad_norm": 0,
-    "dataloader_num_workers": 0,
-    "per_device_train_batch_size": 1,
-    "per_device_eval_batch_size": 1,
-    "gradient_accumulation_steps": 1,
-    "attention_probe_size": 1,
-    "mask_beta_step_epochs": 1,
-    "early_stopping_patience": 1,
-    "early_stopping_threshold": 0,
-    "min_count": 1,
-    "extra_words": 0,
-    "save_total_limit": 1,
-    "logging_steps": 0,
-    "eval_steps": 0,
-    "save_steps": 0,
-    "eval_delay": 0,
-}
-
 _PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
 # Inherited training arguments that a run has no use for, with their defaults and what to do.
 _WITHOUT_USE: dict[str, tuple[object, str]] = {
@@ -64,23 +48,12 @@ _WITHOUT_USE: dict[str, tuple[object, str]] = {
     "use_liger_kernel": (False, "its kernels are for models that generate text. Leave it out."),
     "debug": ([], "it does not understand masks, and a loss that is not finite ends the run anyway. Leave it out."),
 }
+_OBJECTS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 
 
 def check_settings(model_args: ModelArguments, data_args: DataArguments, args: VATTrainingArguments) -> None:
     """Refuse what torch and transformers refuse only after the run has begun, or not at all."""
-    refuse_non_finite(model_args, data_args, args)
-    for name, minimum in _MINIMA.items():
-        value = getattr(model_args if hasattr(model_args, name) else args, name)
-        if value is not None and value < minimum:
-            raise InputError(f"--{name} is {value}; it must be at least {minimum}.")
-    if args.max_steps != -1 and args.max_steps < 1:
-        raise InputError(
-            f"--max_steps is {args.max_steps}; it must be at least 1, or left out to train for --num_train_epochs."
-        )
-    if not 0 <= args.label_smoothing_factor < 1:
-        raise InputError(
-            f"--label_smoothing_factor is {args.label_smoothing_factor}; it must be at least 0 and below 1."
-        )
+    check_ranges(model_args, data_args, args)
     if not args.num_train_epochs > 0 and args.max_steps <= 0:
         raise InputError(f"--num_train_epochs is {args.num_train_epochs}; it must be above 0, or give --max_steps.")
     metric = args.metric_for_best_model
@@ -94,6 +67,45 @@ def check_inherited(args: VATTrainingArguments) -> None:
         value = getattr(args, name)
         if value != usual:
             raise InputError(f"--{name} is {value!r}, which this run cannot use: {advice}")
+    for name in _OBJECTS:
+        value = getattr(args, name)
+        if value is not None and not isinstance(value, dict):
+            raise InputError(f"--{name} is {value!r}; give a JSON object, such as '{{\"name\": 1}}'.")
+    with _tried(args, "report_to"):
+        get_reporting_integration_callbacks(args.report_to)
+    with _tried(args, "torch_compile_backend", "torch_compile_mode"):
+        if args.torch_compile:
+            DynamoBackend((args.torch_compile_backend or "inductor").upper())
+            if args.torch_compile_mode is not None:
+                torch.compile(nn.Identity(), mode=args.torch_compile_mode)
+    layer: Any = nn.Linear(1, 1)
+    with _tried(args, "optim", "optim_args"):
+        optimizer_class, settings = Trainer.get_optimizer_cls_and_kwargs(args, layer)
+        if "params" not in settings and "model" not in settings and "optimizer_dict" not in settings:
+            optimizer_class(layer.parameters(), **settings)
+    with _tried(args, "lr_scheduler_type", "lr_scheduler_kwargs"):
+        if args.lr_scheduler_type != "greedy":  # asks for more than an optimizer
+            phase_factor(args, torch.optim.SGD(layer.parameters(), lr=1.0), steps=1000)
+    with _tried(args, "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"):
+        both: Any = (args.gradient_checkpointing_kwargs, args.activation_checkpointing_kwargs)  # parsed by now
+        for given in both:
+            checkpoint(layer, torch.ones(1, 1), **{"use_reentrant": False, **(given or {})})
+
+
+@contextmanager
+def _tried(args: VATTrainingArguments, *names: str) -> Iterator[None]:
+    """Where options of the base class that are words or JSON are put to use for once, before the run.
+
+    Raises:
+        InputError: naming those of them that were given.
+    """
+    try:
+        yield
+    except Exception as error:  # torch, transformers and accelerate raise any kind
+        defaults = VATTrainingArguments.__dataclass_fields__
+        given = [name for name in names if getattr(args, name) != defaults[name].default] or names
+        told = ", ".join(f"--{name} {getattr(value := getattr(args, name), 'value', value)}" for name in given)
+        raise InputError(f"{told} cannot be used: {reason(error)}") from error
 
 
 def check_streaming(model_args: ModelArguments, args: VATTrainingArguments) -> None:

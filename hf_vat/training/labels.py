@@ -16,9 +16,11 @@ def check_labels(dataset, name: str, classes: int) -> None:
         classes: number of classes.
 
     Raises:
-        InputError: if there is none, or naming the first label outside the classes and its row (counted from 0).
+        InputError: if there is none, or no row, or naming the first label outside the classes and its row (counted from 0).
     """
     columns = getattr(dataset, "column_names", None)
+    if name == "training" and dataset is not None and hasattr(dataset, "__len__") and not len(dataset):
+        raise InputError(f"The {name} data has no rows; give at least one.")
     if columns is None or not len(dataset):
         return
     column = label_column(columns, name)

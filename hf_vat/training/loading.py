@@ -6,10 +6,11 @@ from itertools import islice
 import torch
 from datasets import Dataset, IterableDataset
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from hf_vat.data import count_words, embedding_matrix, load_vectors, read_words, train_word_tokenizer
 from hf_vat.errors import InputError
+from hf_vat.inference import embedding_rows
 from hf_vat.models import (
     BertForVATClassification,
     BertVMaskConfig,
@@ -22,6 +23,7 @@ from hf_vat.models import (
 from hf_vat.models.setting import WithoutEffect
 from hf_vat.models.words import maximum_length
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, as_option
+from hf_vat.pretrained import CONFIG, SAFE, check_weights, load_tokenizer, read_from, reason
 
 from .model_arguments import ModelArguments
 
@@ -50,16 +52,14 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
             tokenizer, model = _pretrained_model(model_args, settings)
         model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
     except StrictDataclassError as error:
-        raise InputError(f"The model settings do not fit: {str(error).strip().splitlines()[-1].strip()}") from error
+        raise InputError(f"The model settings do not fit: {reason(error)}") from error
     except WithoutEffect as error:
         raise as_option(error) from error
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
+    if len(tokenizer) > embedding_rows(model):
         raise InputError(
-            f"{name} cannot be loaded: {' '.join(str(error).split())} Give --model_name_or_path the checkpoint of an "
-            "encoder: a folder, or a Hub id if the Hub can be reached."
-        ) from error
+            f"The tokenizer of {name} has {len(tokenizer)} tokens, but the model has embeddings for {embedding_rows(model)}; give a "
+            "folder whose tokenizer is the model's own."
+        )
     allowed = maximum_length(model, tokenizer)
     if model_args.max_length < 3:
         raise InputError(f"--max_length is {model_args.max_length}; {name} takes 3 to {allowed} tokens.")
@@ -88,17 +88,22 @@ def _mask_token(tokenizer, settings: dict) -> dict:
 
 def _pretrained_model(model_args: ModelArguments, settings: dict):
     name, revision = model_args.model_name_or_path, {"revision": model_args.model_revision}
-    tokenizer = AutoTokenizer.from_pretrained(name, **revision)
-    settings = settings | _mask_token(tokenizer, settings)
-    config = AutoConfig.from_pretrained(name, **revision)
+    advice = " Give --model_name_or_path the checkpoint of an encoder: a folder, or a Hub id if the Hub can be reached."
+    bert, encoder = _classes(model_args)
+    with read_from(name, CONFIG, advice=advice):
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **revision)
+        ours = config.model_type in (*bert.config_class.builds_on[1:], *encoder.config_class.builds_on)
+        check_weights(name, config, AutoModelForSequenceClassification if ours else AutoModel)
     masked = config.model_type in _MASKED_TYPES or getattr(config, "mask_type", "none") != "none"
     if masked and model_args.mask_type is None:
         raise InputError(f"{name} is a model with a word mask; give --mask_type to train it further.")
-    bert, encoder = _classes(model_args)
-    for model_class in (bert, encoder):
-        if config.model_type in model_class.config_class.builds_on:
-            return tokenizer, model_class.from_pretrained(name, **revision, **settings)
-    return tokenizer, encoder.from_encoder_pretrained(name, tokenizer, revision, **settings)
+    tokenizer = load_tokenizer(name, **revision)
+    settings = settings | _mask_token(tokenizer, settings)
+    with read_from(name, CONFIG, advice=advice):
+        for model_class in (bert, encoder):
+            if config.model_type in model_class.config_class.builds_on:
+                return tokenizer, model_class.from_pretrained(name, **revision, **SAFE, **settings)
+        return tokenizer, encoder.from_encoder_pretrained(name, tokenizer, revision | SAFE, **settings)
 
 
 def _classes(model_args: ModelArguments) -> tuple:

@@ -4,7 +4,7 @@ import logging
 import shutil
 from concurrent.futures import Future
 from dataclasses import replace
-from fnmatch import fnmatch
+from glob import escape
 from pathlib import Path
 
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, OfflineModeIsEnabled
@@ -24,21 +24,17 @@ from .callbacks import callbacks_of
 
 logger = logging.getLogger(__name__)
 
-# The folder of a run also holds its data's and base model's paths, its log, and what the user put there.
-PUSHED = (
-    *("config.json", "adapter_config.json", "*.safetensors", "*.safetensors.index.json", "*.py"),
-    *("README.md", EXPLANATIONS_NAME, CURVES_NAME),
-    *("tokenizer*.json", "vocab.*", "merges.txt", "*.model", "special_tokens_map.json", "added_tokens.json", "*.jinja"),
-)
+_CARD = ("README.md", EXPLANATIONS_NAME, CURVES_NAME)
 _WITH_CHECKPOINTS = ("checkpoint", "all_checkpoints")
 
 
 class PushingTrainer(Trainer):
     """
-    [`~transformers.Trainer`] whose pushes hold what [`PUSHED`] names, and whose model card is that of
+    [`~transformers.Trainer`] whose pushes hold the files that it has saved and the model card, which is that of
     [`~hf_vat.hub.ModelCardCallback`].
 
-    The base class would send its whole folder, and in it `training_args.bin`, a pickle with the token and local paths; it
+    The base class would send its whole folder, which also holds its data's and base model's paths, its log, and what the
+    user put there, and in it `training_args.bin`, a pickle with the token and local paths; it
     is not written here at all. A push during training holds the model's code as well, waits for the one before it, and
     says if it failed.
 
@@ -54,6 +50,7 @@ class PushingTrainer(Trainer):
             raise InputError(
                 f"hub_strategy={HubStrategy(args.hub_strategy).value!r} would push optimizer states and pickles; use 'end' or 'every_save'."
             )
+        self._saved: set[str] = set()  # names of the files that this trainer has written to save its model
         super().__init__(model, args, *others, **named)
         given = callbacks_of(self, ModelCardCallback)
         self.card = given[0] if given else ModelCardCallback()
@@ -146,13 +143,15 @@ class PushingTrainer(Trainer):
             ) from error
 
     def _save(self, output_dir=None, state_dict=None):
-        super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir)
+        before = _stamps(folder)
+        super()._save(output_dir, state_dict)
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
         if hasattr(self.model, "peft_config") and self.args.should_save:
             self.model.config.save_pretrained(
                 folder
             )  # beside an adapter PEFT saves none, and it says which head predicts
+        self._saved |= {name for name, stamp in _stamps(folder).items() if stamp != before.get(name)}
 
     def _push_from_checkpoint(self, checkpoint_folder):
         if not self.is_world_process_zero() or self.args.hub_strategy == "end":
@@ -163,7 +162,7 @@ class PushingTrainer(Trainer):
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         self._finish_current_push()
         for file in Path(checkpoint_folder).iterdir():
-            if any(fnmatch(file.name, pattern) for pattern in PUSHED):
+            if file.name in self._saved:
                 shutil.copy(file, self.args.output_dir)
         job = self._upload(f"Training in progress, step {self.state.global_step}", blocking=False)
         job.add_done_callback(_report_failure)
@@ -173,13 +172,21 @@ class PushingTrainer(Trainer):
         return hf_api().upload_folder(  # type: ignore[call-overload]  # of two, for each value of run_as_future
             repo_id=self.hub_model_id,
             folder_path=self.args.output_dir,
-            allow_patterns=list(PUSHED),
+            allow_patterns=[escape(name) for name in sorted({*self._saved, *_CARD})],
             ignore_patterns=["*/*"],  # checkpoints
             commit_message=commit_message,
             token=token or self.args.hub_token,
             revision=revision or self.args.hub_revision,
             run_as_future=not blocking,
         )
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """By which a file is known to have been written again."""
+    if not folder.is_dir():
+        return {}
+    stats = {path.name: path.stat() for path in folder.iterdir() if path.is_file()}
+    return {name: (one.st_mtime_ns, one.st_ino) for name, one in stats.items()}
 
 
 def _first(given: str | list[str] | None) -> str | None:

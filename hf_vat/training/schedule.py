@@ -90,7 +90,9 @@ def phase_factor(
     """
     stand_in = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=optimizer.defaults["lr"])
     settings: Any = args.lr_scheduler_kwargs  # a string is parsed by now
-    scheduler = get_scheduler(args.lr_scheduler_type, stand_in, args.get_warmup_steps(steps), steps, settings)
+    warmup = args.get_warmup_steps(steps)
+    # One step more than the warm-up, by which polynomial decay would divide by 0, and which is not taken.
+    scheduler = get_scheduler(args.lr_scheduler_type, stand_in, warmup, max(steps, warmup + 1), settings)
     return scheduler.lr_lambdas[0] if isinstance(scheduler, torch.optim.lr_scheduler.LambdaLR) else None
 
 

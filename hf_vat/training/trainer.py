@@ -390,7 +390,8 @@ class VATTrainer(CheckpointingTrainer):
         steps."""
         starts = [epoch * self._steps_per_epoch for epoch in self.schedule.starts(self.state.num_train_epochs)]
         if self.lr_scheduler is not None or len(starts) < 2:
-            return super().create_scheduler(num_training_steps, optimizer)
+            steps = max(num_training_steps, self.args.get_warmup_steps(num_training_steps) + 1)  # see `phase_factor`
+            return super().create_scheduler(steps, optimizer)
         optimizer = self.optimizer if optimizer is None else optimizer
         lengths = [end - start for start, end in pairwise([*starts, num_training_steps])]
         found = [phase_factor(self.args, optimizer, length) for length in lengths]

@@ -698,6 +698,89 @@ def test_settings_of_the_other_commands(trained, workspace, command, name, optio
     refused(command(name, *data, *options), *named)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--settings", "seed=1"), ["'lime' has no setting 'seed'"]),
+        (("--settings", "model=x"), ["'lime' has no setting 'model'"]),
+        (("--settings", "labels=1"), ["'lime' has no setting 'labels'"]),
+        (("--settings", "method="), ["'lime.method='", "METHOD.NAME=VALUE"]),
+        (("--settings", f"n_samples={10**12}"), ["n_samples is 1000000000000", "at most 1000000"]),
+        (("--seed", "-1"), ["--seed is -1; it must be at least 0"]),
+        (("--batch_size", "-1"), ["--batch_size is -1"]),
+    ],
+)
+def test_f53_f54_f55_no_setting_is_swallowed(trained, command, options, named):
+    refused(command("explain", "--model", trained, "--text", "a film", "--method", "lime", *options), *named)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "named"),
+    [
+        ("loop.csv", (), ["loop.csv", "no path that can be read"]),
+        ("a\x00.csv", (), ["a\\x00.csv", "no path that can be read"]),
+        ("x" * 300 + ".csv", (), ["no path that can be read"]),
+        ("nested.jsonl", (), ["nested.jsonl, line 1", "nested too deeply"]),
+        ("nested_label.jsonl", (), ["nested_label.jsonl, line 1", "nested too deeply"]),
+        ("texts.csv", ("--encoding", "base64"), ["'base64' is unknown"]),
+        ("texts.csv", ("--encoding", "rot13"), ["'rot13' is unknown"]),
+        ("texts.csv", ("--encoding", "utf-16"), ["is not utf-16"]),
+        ("texts.csv", ("--encoding", "a\x00"), ["'a\\x00' is unknown"]),
+    ],
+)
+def test_f54_files_that_cannot_be_read(trained, command, tmp_path, name, options, named):
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    (tmp_path / "nested.jsonl").write_text('{"text": ' + "[" * 100_000)
+    (tmp_path / "nested_label.jsonl").write_text('{"text": "a", "label": ' + '{"a":' * 3000 + "1" + "}" * 3000 + "}")
+    (tmp_path / "texts.csv").write_text(GOOD_BAD, encoding="utf-8")
+    refused(command("explain", "--model", trained, "--test_file", f"{tmp_path}/{name}", *options), *named)
+
+
+def test_f54_a_label_of_more_digits_than_a_number_of_python_has(command, tmp_path):
+    file = tmp_path / "train.csv"
+    file.write_text("text,label\n" + f"a good film,{'1' * 6000}\na bad film,2\n" * 4)
+    result = command(
+        "train", "--train_file", file, "--model_name_or_path", tmp_path / "no", "--output_dir", tmp_path / "run"
+    )
+    refused(result, "no cannot be loaded")
+
+
+def test_f55_a_folder_of_thousands_of_files_is_not_searched(trained, command, tmp_path, monkeypatch):
+    monkeypatch.setattr("hf_vat.data.files._MOST_ENTRIES", 5)
+    for number in range(6):
+        (tmp_path / f"{number}.txt").touch()
+    refused(command("explain", "--model", trained, "--dataset_name", tmp_path), "more than 5 files", "--train_file")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--split_seed", "-1"), "--split_seed is -1"),
+        (("--warmup_steps", "nan"), "'nan' is no finite number"),
+        (("--logging_steps", "inf"), "'inf' is no finite number"),
+        (("--adam_beta1", "-1"), "--adam_beta1 is -1.0; it must be at least 0"),
+        (("--report_to", "zzz"), "--report_to ['zzz'] cannot be used"),
+        (("--optim_args", "zzz"), "--optim_args zzz cannot be used"),
+        (("--optim", "galore_adamw"), "--optim galore_adamw cannot be used"),
+        (("--lr_scheduler_kwargs", "zzz"), "--lr_scheduler_kwargs is 'zzz'; give a JSON object"),
+        (("--lr_scheduler_kwargs", '{"zzz": 1}'), "unexpected keyword argument 'zzz'"),
+        (("--lr_scheduler_type", "warmup_stable_decay"), "--lr_scheduler_type warmup_stable_decay cannot be used"),
+        (("--accelerator_config", "zzz"), "No such file or directory: 'zzz'"),
+        (("--accelerator_config", '{"zzz": 1}'), "unexpected keyword argument 'zzz'"),
+        (("--torch_compile_backend", "zzz"), "--torch_compile_backend zzz cannot be used"),
+        (("--gradient_checkpointing", "--gradient_checkpointing_kwargs", "zzz"), "give a JSON object"),
+    ],
+)
+def test_f54_options_of_the_trainer_that_are_words(training, command, tmp_path, options, named):
+    refused(command("train", *training, *options), named)
+    assert not (tmp_path / "run").exists()
+
+
+def test_polynomial_decay_takes_phases_as_short_as_the_warm_up(training, command):
+    code, _, _ = command("train", *training, "--lr_scheduler_type", "polynomial", "--max_steps", 1, "--card_texts", 0)
+    assert code == 0
+
+
 def test_an_encoder_without_classifier_is_not_explained(workspace, command):
     refused(command("explain", "--model", workspace / "encoder", "--text", "a film"), "no trained classifier")
 

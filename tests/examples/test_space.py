@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.request import urlopen
 
@@ -25,9 +26,10 @@ from huggingface_hub import SpaceCard
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig
-from hf_vat.cli import load_classifier, run
+from hf_vat.cli import run
 from hf_vat.data.offline import minilm_folder
 from hf_vat.explanations import METHODS, explain
+from hf_vat.pretrained import load_classifier
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE, QUICKSTART = ROOT / "examples" / "space", ROOT / "runs" / "quickstart" / "VAT"
@@ -501,3 +503,64 @@ def test_the_card_of_the_space():
     assert card.sdk == "gradio" and card.sdk_version == pins["gradio"]
     assert (SPACE / card.app_file).is_file() and len(card.short_description) <= 60
     assert (SPACE / "requirements.txt").read_text().split() == ["hf-vat[explain]"]
+
+
+# Requests that do not come from the page; no browser is needed
+
+
+@pytest.fixture(scope="module")
+def space(folders):
+    pytest.importorskip("gradio", reason="needs the extra demo")
+    space = runpy.run_path(str(SPACE / "app.py"))
+    return space["build"]({"vat": space["load"](str(folders[0]))})
+
+
+def test_f59_programs_have_a_named_endpoint(space, folders):
+    from gradio_client import Client
+    from gradio_client.exceptions import AppError
+
+    _, address, _ = space.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    try:
+        client = Client(address, verbose=False)
+        assert list(client.view_api(return_format="dict")["named_endpoints"]) == ["/explain"]
+        answer = client.predict(TEXT, api_name="/explain")
+        model, tokenizer = load_classifier(str(folders[0]))
+        [expected] = explain(model, tokenizer, [TEXT], "attention")
+        assert answer["prediction"] == LABELS[expected.prediction]
+        assert [word["word"] for word in answer["words"]] == expected.words
+        assert [word["score"] for word in answer["words"]] == pytest.approx(expected.scores, abs=1e-6)
+        for given, named in (
+            ((" ",), "no words"),
+            ((TEXT, "x"), "no model 'x'"),
+            ((TEXT, "vat", "x"), "no method 'x'"),
+        ):
+            with pytest.raises(AppError, match=named):
+                client.predict(*given, api_name="/explain")
+        with pytest.raises(AppError, match="no text"):
+            client.predict(None, api_name="/explain")
+    finally:
+        space.close()
+
+
+def test_f59_crafted_requests_are_answered_with_a_sentence(space):
+    functions = {one.fn.__name__: one.fn for one in space.fns.values() if callable(one.fn)}
+    explained, clicked = functions["explained"], functions["clicked"]
+    for name, text, *methods in (
+        ("vat", None, "attention", "occlusion"),
+        ("vat", 3, "attention", "occlusion"),
+        ("x", TEXT, "attention", "occlusion"),
+        (None, TEXT, "attention", "occlusion"),
+        ([], TEXT, "attention", "occlusion"),
+        ("vat", TEXT, "x", "occlusion"),
+        ("vat", TEXT, None, ["lime"]),
+        ("vat", "\ud800", "attention", "occlusion"),
+    ):
+        shown, page = explained(None, name, text, *methods)
+        assert shown is None and "<p" in page and "Traceback" not in page
+    _, page = clicked(None, SimpleNamespace(word=1))
+    assert "no explanation yet" in page
+    shown, _ = explained(None, "vat", TEXT, "attention", "occlusion")
+    for word in ([1], None, "1", {}, 10**9, -1, True, 1.5):
+        again, page = clicked(shown, SimpleNamespace(word=word))
+        assert again.deleted <= set(range(len(shown.explanations[0].words))) and page
+    assert clicked(shown, SimpleNamespace())[0].deleted == frozenset()

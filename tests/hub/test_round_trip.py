@@ -430,6 +430,36 @@ def test_c79_trainer_pushes_no_pickles_no_data_and_no_token(online, make_trainer
     assert_nothing_private(online, str(tmp_path))
 
 
+@pytest.mark.parametrize("during", [False, True])
+def test_f58_a_push_sends_what_this_trainer_saved_and_no_other_file(online, make_trainer, during):
+    settings = (
+        {"save_strategy": "steps", "save_steps": 1, "push_to_hub": True, "hub_always_push": True} if during else {}
+    )
+    trainer = make_trainer(hub_token=TOKEN, hub_model_id=REPO, **settings)
+    folder = Path(trainer.args.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = [
+        "secret.py",
+        "tokenizer_notes.json",
+        "vocab.bak",
+        "old.model",
+        "other.safetensors",
+        "my.jinja",
+        "merges.txt",
+    ]
+    mine += ["model.safetensors.index.json", "a[1].py", "adapter_config.json", "added_tokens.json"]
+    for name in mine:
+        (folder / name).write_text("private", "utf-8")
+    trainer.train()
+    trainer.push_to_hub()
+    for commit in online.repos[f"models/{REPO}"].history():
+        assert not set(mine) & set(commit.files), commit.message
+    assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "modeling_vat.py"} <= set(
+        online.files(REPO)
+    )
+    assert all((folder / name).is_file() for name in mine)
+
+
 def test_c75_c79_each_push_during_training_is_complete_and_clean(online, make_trainer, tmp_path):
     trainer = make_trainer(
         save_strategy="steps",

@@ -189,7 +189,7 @@ def test_a_word_mask_and_a_word_objective_together(batch):
         ({"word_objective": "mlm"}, "give mask_token_id=tokenizer.mask_token_id"),
         (
             {"word_objective": "mlm", "mask_token_id": 4, "mlm_probability": 1.5},
-            "mlm_probability=1.5 must be at most 1",
+            "mlm_probability=1.5 must be at least 0 and at most 1",
         ),
         ({"word_weight": 2.0}, "word_weight=2.0 is for word_objective='tying'"),
     ],

@@ -160,8 +160,8 @@ def test_the_weight_goes_down_in_steps_as_in_the_published_code(train):
     [
         ("vmask", {"mask_beta_start": 1.0}, "mask_beta_end is None; give both"),
         ("vmask", {"mask_beta_step_epochs": 1}, "mask_beta_start is None and .* neither .and no mask_beta_step_epochs"),
-        ("vmask", {**DOWN, "mask_beta_step_epochs": 0}, "mask_beta_step_epochs=0 must be at least 1"),
-        ("vmask", {"mask_beta_start": 1.0, "mask_beta_end": -0.1}, "mask_beta_end=-0.1 must be .* at least 0"),
+        ("vmask", {**DOWN, "mask_beta_step_epochs": 0}, "--mask_beta_step_epochs is 0; it must be at least 1"),
+        ("vmask", {"mask_beta_start": 1.0, "mask_beta_end": -0.1}, "--mask_beta_end is -0.1; it must be at least 0"),
         ("l2x", DOWN, "BertWithVMask with mask_type='l2x' has none; leave it out, or use mask_type 'vmask' or 'iba'"),
         ("none", DOWN, "mask_type='none' has none"),
     ],

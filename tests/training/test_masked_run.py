@@ -210,8 +210,8 @@ def test_a_mask_under_a_bottleneck(arguments, tmp_path):
         ({"mask_type": "none", "mask_layers": 2}, {}, "--mask_layers is 2.*but that is none"),
         ({"freeze_embeddings": False}, {}, "--freeze_embeddings is False.*vmask or l2x or iba or none"),
         ({"mask_type": "vmask", "mask_beta": -1.0}, {}, "--mask_beta is -1.0; it must be at least 0"),
-        ({"mask_type": "vmask", "mask_layers": 3}, {}, "model settings do not fit: .*mask_layers"),
-        ({"mask_type": "topk"}, {}, "model settings do not fit"),
+        ({"mask_type": "vmask", "mask_layers": 3}, {}, "--mask_layers is 3"),
+        ({"mask_type": "topk"}, {}, "--mask_type is .topk.; choose one of none, vmask"),
         (
             {"mask_type": "vmask", "mask_site": "embedding_output", **CNN},
             {},

@@ -262,7 +262,7 @@ def test_a_run_resumed_from_its_last_or_a_named_checkpoint_gives_the_same_model(
         ({"compressor_learning_rate": -1.0}, "--compressor_learning_rate is -1.0"),
         ({"learning_rate": float("nan")}, "--learning_rate is nan"),
         ({"weight_decay": float("inf")}, "--weight_decay is inf; it must be a finite number"),
-        ({"max_steps": -5}, "--max_steps is -5; it must be at least 1, or left out"),
+        ({"max_steps": -5}, "--max_steps is -5; it must be at least 1, or -1"),
         (
             {"model": {"vectors": "nothere.txt"}},
             "--vectors is nothere.txt, which is for --word_encoder, but none is given",
@@ -279,7 +279,7 @@ def test_a_run_resumed_from_its_last_or_a_named_checkpoint_gives_the_same_model(
         ({"seed": -1}, "--seed is -1"),
         ({"label_smoothing_factor": 1.5}, "--label_smoothing_factor is 1.5"),
         ({"num_train_epochs": 0}, "--num_train_epochs is 0; it must be above 0"),
-        ({"start_epochs": -1}, "start_epochs=-1 must be at least 0"),
+        ({"start_epochs": -1}, "--start_epochs is -1; it must be at least 0"),
         ({"compress_epochs": 0}, "compress_epochs=0 must be at least 1"),
         ({"data": {"validation_share": 0}}, "no validation data for --eval_strategy epoch"),
         ({"data": {"train_file": None}}, "training split"),

@@ -9,11 +9,11 @@ from datasets import ClassLabel, Dataset
 from runs import WORDS, records
 from transformers import AutoModelForSequenceClassification
 
-from hf_vat.cli import load_classifier
 from hf_vat.commands import explain as explain_command
 from hf_vat.errors import InputError
 from hf_vat.explanations import explain, explainers, load_explanations
 from hf_vat.explanations.store import Store
+from hf_vat.pretrained import load_classifier
 from hf_vat.training import claim_output_dir, train_classifier
 
 TEXTS = [

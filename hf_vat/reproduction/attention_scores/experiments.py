@@ -10,8 +10,8 @@ from datasets import DatasetDict
 
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
 from hf_vat.analysis.scores import FIELDS
-from hf_vat.cli import load_classifier
 from hf_vat.faithfulness.rationales import roc_auc
+from hf_vat.pretrained import load_classifier
 from hf_vat.reproduction.cells import DATASETS, Cell, CellSettings
 from hf_vat.reproduction.measuring import predicted_right
 from hf_vat.training import ModelArguments

@@ -9,11 +9,11 @@ import numpy as np
 from datasets import DatasetDict
 from transformers import TrainerCallback
 
-from hf_vat.cli import load_classifier
 from hf_vat.data import load_semeval_words, load_sst_words, sentiment_words
 from hf_vat.explanations import explain
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.faithfulness.rationales import precision_recall_f1_at_k
+from hf_vat.pretrained import load_classifier
 from hf_vat.reproduction.cells import Cell, CellSettings
 from hf_vat.reproduction.measuring import BATCH_SIZE, predicted_right, text_vectors
 

@@ -14,10 +14,10 @@ from hf_vat.analysis import (
     permute_attention,
     state_distances,
 )
-from hf_vat.cli import load_classifier
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
 from hf_vat.faithfulness.agreement import normalized_entropy
+from hf_vat.pretrained import load_classifier
 from hf_vat.reproduction.cells import Cell, CellSettings
 from hf_vat.reproduction.measuring import BATCH_SIZE, predicted_right
 
