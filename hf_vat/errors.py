@@ -114,6 +114,10 @@ def check_path(name: str | PathLike) -> Path:
     return path
 
 
+_SMALL = 10_000  # up to which both bounds of a range are told, whichever was missed
+_MOST_SHOWN = 200  # characters of a value in a message
+
+
 class Range(NamedTuple):
     """The numbers that an argument may have: from `least` to `most`.
 
@@ -145,10 +149,16 @@ class Range(NamedTuple):
             return number
         beside = "" if self.beside is None else f", or {self.beside}"
         if number < self.least or (self.above and number == self.least):
-            raise InputError(f"{name} is {shown(value)}; it must be {self._low}{beside}.")
+            raise InputError(f"{name} is {shown(value)}; it must be {self._either or self._low}{beside}.")
         if number > self.most or (self.below and number == self.most):
-            raise InputError(f"{name} is {shown(value)}; it must be {self._high}{beside}.")
+            raise InputError(f"{name} is {shown(value)}; it must be {self._either or self._high}{beside}.")
         return number
+
+    @property
+    def _either(self) -> str:
+        """Both bounds of a range that is small enough to be told so."""
+        small = self.whole and self.most <= _SMALL and not (self.above or self.below)
+        return f"from {_plain(self.least)} to {_plain(self.most)}" if small else ""
 
     @property
     def _low(self) -> str:
@@ -183,9 +193,14 @@ def _plain(number: float) -> str:
     return str(int(number)) if number == int(number) else str(number)
 
 
+def shortened(text: str) -> str:
+    """The beginning of a text, for a message."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
 def shown(value: Any) -> str:
     """A value as a message has it, shortened, without control characters."""
     try:
-        return repr(value)[:80]
+        return shortened(repr(value))
     except ValueError:  # an int of thousands of digits
         return f"a {type(value).__name__} that is too long to show"

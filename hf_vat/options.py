@@ -283,4 +283,5 @@ def _refusal(name: str, value: object, need: Need, found: object) -> InputError:
 
 
 def _told(value) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(getattr(value, "value", value))
+    words = map(str, value) if isinstance(value, list) else [str(getattr(value, "value", value))]
+    return " ".join(word for one in words for word in one.split())  # of which one may have several lines

@@ -233,6 +233,7 @@ def test_wheel_metadata(wheel):
         "explain",
         "viz",
         "excel",
+        "ray",
         "words",
         "demo",
         "lora",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from datasets import ClassLabel, Features, Value
 
-from hf_vat.errors import LONE_SURROGATE, InputError, shown
+from hf_vat.errors import LONE_SURROGATE, InputError, shortened, shown
 
 from .arguments import DataArguments
 from .files import RawSplit
@@ -174,7 +174,7 @@ def as_label(source: RawSplit, number: int, value: object) -> str | None:
         )
     if name.startswith("-") and _NUMBER.fullmatch(name):
         raise InputError(
-            f"{source.origin}: row {number} has the label {shown(name)}. Negative labels mark unlabelled rows, as in the test "
+            f"{source.origin}: row {number} has the label {shortened(name)}. Negative labels mark unlabelled rows, as in the test "
             "sets of GLUE: use a split with labels. If they are classes, write names instead."
         )
     return name.lower() if name.lower() in _TRUTH else name or None
@@ -205,14 +205,14 @@ class OneKind:
         if self._name and self._number:
             raise InputError(
                 f"{self.origin}: row {self._name.number} has the name {shown(self._name.label)} as its label, but row "
-                f"{self._number.number} the number {shown(self._number.label)}. Write all labels as names, or all as numbers; or "
+                f"{self._number.number} the number {shortened(self._number.label)}. Write all labels as names, or all as numbers; or "
                 "list all classes with --class_names."
             )
         if row.label in self.names or not _NUMBER.fullmatch(row.label):
             return row
         if not _WHOLE_NUMBER.fullmatch(row.label):
             raise InputError(
-                f"{self.origin}: row {row.number} has the label {shown(row.label)}. Numbers as labels must be whole; "
+                f"{self.origin}: row {row.number} has the label {shortened(row.label)}. Numbers as labels must be whole; "
                 "regression is not supported."
             )
         return row._replace(label=row.label.partition(".")[0])

@@ -131,7 +131,7 @@ def test_any_sequence_of_texts(model, tokenizer, kind):
 
 
 def test_a_wrapped_model_is_refused_by_name(model, tokenizer):
-    with pytest.raises(InputError, match=r"DataParallel has no config.*model\.module"):
+    with pytest.raises(InputError, match=r"DataParallel, which has no config.*model\.module"):
         explain(torch.nn.DataParallel(model), tokenizer, ["good"])
 
 
@@ -191,7 +191,8 @@ def test_f33_a_quantised_model_is_told_which_methods_work(tokenizer, method, lay
     if method == "gradient":
         [explanation] = explain(model, tokenizer, ["good film"], "occlusion", save_to=tmp_path / "stored")
         assert len(explanation.scores) == 2
-        assert explain(model, tokenizer, ["good film"], "occlusion", save_to=tmp_path / "stored") == [explanation]
+        again = explain(model, tokenizer, ["good film"], "occlusion", save_to=tmp_path / "stored")
+        assert without_time(again) == without_time([explanation])
 
 
 @GRADIENTS

@@ -12,8 +12,10 @@ What a new version of transformers brings has no decision, and fails the test un
 import dataclasses
 import gc
 import inspect
+import json
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -505,8 +507,14 @@ METHODS = {
     "train": equal(lambda t: t.train(None, None, None).global_step),
     "training_step": equal(lambda t: loss_of_step(t).item()),
     **dict.fromkeys(("get_cp_size", "get_sp_size", "get_tp_size"), OF_PARALLELISM),
-    **dict.fromkeys(("log_metrics", "metrics_format", "save_metrics", "save_state", "store_flos"), OF_LOG_FILES),
+    "save_metrics": equal(lambda t: t.save_metrics("test", {"test_a": 1.5}) or _written(t, "all_results.json")),
+    "save_state": equal(lambda t: t.save_state() or _written(t, "trainer_state.json")["global_step"]),
+    **dict.fromkeys(("log_metrics", "metrics_format", "store_flos"), OF_LOG_FILES),
 }
+
+
+def _written(trainer, name: str) -> dict:
+    return json.loads(Path(trainer.args.output_dir, name).read_text(encoding="utf-8"))
 
 
 def _saved(trainer) -> dict:
