@@ -675,7 +675,7 @@ def test_c15_a_diverged_loss_ends_with_1(training, command):
         ("explain", ("--text", "a", "--html", "."), ["--html . is a folder"]),
         ("explain", ("--text", "a", "--json", "/dev/null/a.json"), ["--json", "cannot be made"]),
         ("explain", (), ["--dataset_name", "--test_file", "--text"]),
-        ("evaluate", ("--ks", 0), ["--ks is 0", "at least 1"]),
+        ("evaluate", ("--ks", 0), ["--ks is 0", "from 1 to 10000"]),
         ("evaluate", ("--ks", "1,3"), ["--ks", "1,3"]),
         ("evaluate", ("--seeds", 0), ["--seeds is 0"]),
         ("evaluate", ("--batch_size", 0), ["batch_size is 0"]),
