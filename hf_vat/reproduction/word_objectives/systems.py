@@ -20,7 +20,8 @@ class WordObjectiveEncoder(Encoder):
 
     Attributes:
         recipe: of VAT, and the number of epochs of all others.
-        weights: of the word objectives that have one, chosen on validation data (docs/heads/word_objectives.md).
+        weights: of the word objectives that have one, chosen on validation data (docs/heads/word_objectives.md, of
+            MiniLM docs/heads/word_objectives_minilm.md).
         mask_betas: weight of VMASK's term in the first epoch and in the last.
         systems: that are trained on it by default.
         adversary: what [`adversary_curve`](hf_vat.analysis.adversary_curve) is told.
