@@ -40,7 +40,7 @@ RANGES: dict[str, Range] = {
     "confidence": Range(0, 1, above=True, below=True),
     "seeds": Range(1, 1000, whole=True),
     "jobs": Range(1, 1024, whole=True),
-    "merge": Range(1, 99_999, whole=True),
+    "merge": Range(1, 99_999, whole=True),  # shards, whose file names have so many digits
     # training
     "num_train_epochs": Range(0, 10**5),
     **dict.fromkeys(("start_epochs", "compress_epochs", "learn_epochs"), Range(0, 10**5, whole=True)),

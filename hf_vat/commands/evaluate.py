@@ -53,8 +53,7 @@ def main():
     refuse_without_effect("evaluate", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
     work = turns(shard_args, args.output_dir, "output_dir")
     methods = method_settings(args.methods, args.settings)
-    files = COMPARISON_FILES
-    folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, files)
+    folder = None if args.output_dir is None else output_folder("--output_dir", args.output_dir, COMPARISON_FILES)
     if folder:
         import_extra("matplotlib", "viz")  # the curves come last
     model, tokenizer = load_classifier(args.model)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from hf_vat.arguments import argument
 from hf_vat.errors import InputError
-from hf_vat.inference import whole_number
 from hf_vat.processes import (
     is_main_process,
     join_processes,
@@ -15,8 +14,6 @@ from hf_vat.processes import (
     refuse_lone_process,
     wait_for_processes,
 )
-
-_MOST = 99_999  # shards, whose file names have so many digits
 
 
 @dataclass
@@ -57,8 +54,7 @@ def turns(args: ShardArguments, file: str | None, option: str) -> Iterator[Turn]
     Raises:
         InputError: if the arguments cannot be used, or are not for several processes, or these have no file to share.
     """
-    shard = _read_shard(args.shard)
-    merge = None if args.merge is None else whole_number("--merge", args.merge, 1, _MOST)
+    shard, merge = _read_shard(args.shard), args.merge
     together = process_count()
     refuse_lone_process(together)
     if together == 1:

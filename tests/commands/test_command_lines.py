@@ -717,7 +717,7 @@ def test_f53_f54_f55_no_setting_is_swallowed(trained, command, options, named):
 @pytest.mark.parametrize(
     ("name", "options", "named"),
     [
-        ("loop.csv", (), ["no path that can be read", "symbolic links"]),
+        ("loop.csv", (), ["loop.csv", "no path that can be read", "symbolic links"]),
         ("a\x00.csv", (), ["a\\x00.csv", "NUL character"]),
         ("x" * 300 + ".csv", (), ["no path that can be read"]),
         ("nested.jsonl", (), ["nested.jsonl, line 1", "nested too deeply"]),
