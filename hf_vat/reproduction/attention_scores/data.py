@@ -18,7 +18,7 @@ SYNTHETIC: dict[str, dict[str, Any]] = {
         for positive, negative in ((1, 5), (1, 2), (2, 1), (5, 1))
     },
 }
-IMDB_SIZES = (4_000, 1_000, 2_000)  # of 25,000 reviews; more take too long
+IMDB_SIZES = (2_000, 1_000, 2_000)  # of 25,000 reviews; more take too long
 
 
 def load_data(dataset: str, settings: CellSettings) -> DatasetDict:
