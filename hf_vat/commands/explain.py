@@ -23,7 +23,8 @@ torchrun --nproc_per_node 2 -m hf_vat.commands explain --model runs/mine --test_
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -38,12 +39,13 @@ from hf_vat.cli import (
     parse_arguments,
 )
 from hf_vat.data import DataArguments, load_texts, stream_texts
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store, split
-from hf_vat.inference import model_name
+from hf_vat.inference import encode_texts, model_name
 from hf_vat.models.classes import class_id, class_names
+from hf_vat.models.words import EncodedText
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
@@ -117,7 +119,8 @@ def main():
     for turn in work:
         if data_args.streaming:
             store = _open_store(args, model, settings, target, save_to)
-            _explain_stream(args, explained, store, partial(stream_texts, data_args, model), turn)
+            encoded = partial(_encode_next, model, tokenizer)
+            _explain_stream(args, explained, encoded, store, partial(stream_texts, data_args, model), turn)
             if turn.shard is None:
                 _write_tables(tables, store.explanations(), class_names(model.config))
             continue
@@ -165,7 +168,15 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
     return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings})
 
 
-def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, stream: Callable, turn: Turn) -> None:
+def _encode_next(model, tokenizer, rows: Iterator, count: int) -> tuple[list[EncodedText], tuple]:
+    """The next texts of a stream, as the model reads them, and their class ids; both empty at its end."""
+    texts, labels = tuple(zip(*islice(rows, count), strict=True)) or ((), ())
+    return encode_texts(tokenizer, check_texts(texts), model, None), labels
+
+
+def _explain_stream(
+    args: ExplainArguments, explained: Callable, encoded: Callable, store: Store, stream: Callable, turn: Turn
+) -> None:
     """Explain the rows of `stream()`, or those of a shard, or put shards together.
 
     The stream is cut after the same rows in each case, and after an interruption, so that the explanations are the same to
@@ -192,15 +203,19 @@ def _explain_stream(args: ExplainArguments, explained: Callable, store: Store, s
                     if shown < args.show:
                         print(explanation.to_terminal(color=in_colour()), end="\n\n")
                         shown += 1
-            while chunk := list(islice(rows, together - store.finished % together)):
-                texts, labels = zip(*chunk, strict=True)
-                progress = is_main_process() and args.method not in _FAST
-                explanations = explained(texts, labels=labels, progress=progress, save_to=store)
-                if turn.shard is None:
-                    for explanation in explanations[: args.show - shown]:
-                        print(explanation.to_terminal(color=in_colour()), end="\n\n")
-                    shown = min(args.show, shown + len(chunk))
-                logger.info("%d explained", store.finished)
+            # A thread reads and tokenizes the next texts while the model has these, and the store's writes those before.
+            with ThreadPoolExecutor(1) as reader:
+                coming = reader.submit(encoded, rows, together - store.finished % together)
+                while (chunk := coming.result())[0]:
+                    coming = reader.submit(encoded, rows, together)
+                    texts, labels = chunk
+                    progress = is_main_process() and args.method not in _FAST
+                    explanations = explained(texts, labels=labels, progress=progress, save_to=store)
+                    if turn.shard is None:
+                        for explanation in explanations[: args.show - shown]:
+                            print(explanation.to_terminal(color=in_colour()), end="\n\n")
+                        shown = min(args.show, shown + len(texts))
+                    logger.info("%d explained", store.finished)
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt(
                 f"Stopped: {store.finished} explanations are in {store.path}; the same call goes on."

@@ -35,7 +35,7 @@ _WINDOW = 1024  # model inputs that are sorted by length and run together; bound
 def explain(
     model,
     tokenizer,
-    texts: Sequence[str | Sequence[str]],
+    texts: Sequence[str | Sequence[str]] | list[EncodedText],
     method: str = "attention",
     target: int | str | Sequence[int | str] | None = None,
     batch_size: int = 32,
@@ -64,7 +64,8 @@ def explain(
     Args:
         model: a sequence classification model.
         tokenizer: its tokenizer.
-        texts: a list of texts; a text that is split into words already is a list of words.
+        texts: a list of texts; a text that is split into words already is a list of words. Or what
+            [`encode_words`](hf_vat.models.words.encode_words) makes of them, which another thread can have done meanwhile.
         method: one of
 
             - "attention": the model's own attention. At least 0; the words of a text sum to 1 (VAT: Zhou et al.,
@@ -121,14 +122,15 @@ def explain(
         InputError: if an argument cannot be used, or the model has nothing that the method could read.
         MissingExtra: if the method needs a package that is not installed.
     """
-    texts = check_texts(texts)
+    is_encoded = isinstance(texts, list) and bool(texts) and all(isinstance(text, EncodedText) for text in texts)
+    texts = texts if is_encoded else check_texts(texts)
     settings = check_settings(method, **settings)
     names = check_classifier(model)
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
     targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
     golds = _check_labels("labels", [None] * len(texts) if labels is None else labels, texts, names)
     _check_shards(shard, merge, save_to)
-    encoded = encode_texts(tokenizer, texts, model, max_length)
+    encoded = texts if is_encoded else encode_texts(tokenizer, texts, model, max_length)
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
 
     common = {

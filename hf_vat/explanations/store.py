@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from hashlib import sha256
@@ -43,7 +44,8 @@ class LineStore(Generic[Result]):
     """A file of results, one for each text, for one call.
 
     Its first line says which model (configuration and weights), settings and texts (as the model reads them) it belongs to.
-    The file is made with the first results. In a `with` statement the store keeps other processes from it.
+    The file is made with the first results. In a `with` statement the store keeps other processes from it, and a thread
+    writes while the caller goes on: what the store was given is on the disk at the end of the statement.
 
     Args:
         kind: what a result is called, in the singular.
@@ -53,7 +55,7 @@ class LineStore(Generic[Result]):
         to_fields, from_fields: a result as a dictionary that JSON takes, and back; ValueError or TypeError for another.
 
     Attributes:
-        finished: the number of results in the file, as far as this store has read or written it.
+        finished: the number of results in the file, as far as this store has read them, or was given them to write.
 
     Raises:
         InputError: if the path is a folder, or a device; in a `with` statement, if another process writes the file.
@@ -71,6 +73,8 @@ class LineStore(Generic[Result]):
         more: Sequence = (),
     ):
         self.path, self.kind, self.finished = Path(path), kind, 0
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: Future | None = None
         self._to_fields, self._from_fields = to_fields, from_fields
         if self.path.is_dir():
             raise InputError(f"save_to is {path}, a folder; give a file.")
@@ -91,10 +95,15 @@ class LineStore(Generic[Result]):
     def __enter__(self):
         self._lock = locked(self.path, "wait until it has ended, or choose another file")
         self._lock.__enter__()
+        self._writer = ThreadPoolExecutor(1)
         return self
 
     def __exit__(self, *error) -> None:
-        self._lock.__exit__(*error)
+        try:
+            self._finish_writing()
+        finally:
+            self._writer = None
+            self._lock.__exit__(*error)
 
     def read(self, ends: Sequence[int]) -> list[Result]:
         """The finished results, up to the last of `ends` (numbers of texts) that was reached.
@@ -120,10 +129,28 @@ class LineStore(Generic[Result]):
         return results
 
     def append(self, results: Sequence[Result]) -> None:
-        """Write results to the end of the file, and to the disk."""
+        """Write results to the end of the file, and to the disk.
+
+        Raises:
+            InputError: if the file belongs to another call, or is something else.
+        """
+        self._finish_writing()
+        begun = self._is_begun()
+        if self._writer is None:
+            self._write(results, begun)
+        else:
+            self._writing = self._writer.submit(self._write, results, begun)
+        self.finished += len(results)
+
+    def _finish_writing(self) -> None:
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def _write(self, results: Sequence[Result], begun: bool) -> None:
         lines = [json.dumps(self._to_fields(result), allow_nan=False).encode() + b"\n" for result in results]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self._is_begun():
+        if begun:
             with open(self.path, "ab") as file:
                 file.writelines(lines)
                 file.flush()
@@ -131,7 +158,6 @@ class LineStore(Generic[Result]):
         else:
             with written_beside(self.path) as partial:
                 partial.write_bytes(self._first_line() + b"".join(lines))
-        self.finished += len(results)
 
     def _is_begun(self) -> bool:
         """Whether results can be added to the file; if not, nothing is lost when it is replaced."""
@@ -233,6 +259,7 @@ class Store(LineStore[Explanation]):
                             self._compare(explanation, next(rows, None), number)
                     self.append(some)
                     yield from some
+        self._finish_writing()
         for shard in shards:
             with suppress(InputError):  # it is not of this call
                 if shard.count():

@@ -14,6 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from hf_vat import BertWithVMask
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS, Explanation, explain
+from hf_vat.models.words import encode_words
 
 every_method = pytest.mark.parametrize("method", sorted(METHODS))
 
@@ -562,3 +563,11 @@ def test_short_texts_give_no_warning(model, tokenizer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(explain(model, tokenizer, ["good film"])[0], Explanation)
+
+
+@pytest.mark.parametrize("method", ["random", "lime"])
+def test_texts_may_be_encoded_before(stub, stub_tokenizer, method):
+    texts = ["very good film", "", ["pre", "split"]]
+    encoded = encode_words(stub_tokenizer, texts, 4)
+    expected = explain(stub, stub_tokenizer, texts, method, max_length=4)
+    assert without_time(explain(stub, stub_tokenizer, encoded, method)) == without_time(expected)

@@ -1,7 +1,9 @@
 """Explanations that are written as they are made, and a call that goes on from there."""
 
+import errno
 import json
 import os
+import threading
 
 import pytest
 from checks import without_time
@@ -66,6 +68,47 @@ def test_a_torn_end_is_made_again(stub, stub_tokenizer, tmp_path, cut):
     assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
     assert len(load_explanations(path)) == len(TEXTS)
     assert [file.name for file in tmp_path.iterdir()] == ["lime.jsonl"]
+
+
+def test_the_model_goes_on_while_results_are_written(stub, stub_tokenizer, tmp_path, monkeypatch):
+    path, begun, asked = tmp_path / "random.jsonl", threading.Event(), threading.Event()
+    write, forward = Store._write, stub.forward
+
+    def writing(*args):
+        begun.set()
+        assert asked.wait(30), "the model waits for the file"
+        write(*args)
+
+    def running(**batch):
+        if begun.wait(30 if stub.batches else 0):  # the first window has no other before it
+            asked.set()
+        return forward(**batch)
+
+    monkeypatch.setattr(explainers, "_WINDOW", 4)
+    monkeypatch.setattr(Store, "_write", writing)
+    monkeypatch.setattr(stub, "forward", running)
+    found = explain(stub, stub_tokenizer, TEXTS, "random", save_to=path)
+    assert without_time(load_explanations(path)) == without_time(found)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 4])
+def test_what_the_disk_refuses_is_told_and_what_was_written_stays(stub, stub_tokenizer, tmp_path, monkeypatch, failing):
+    path, write, count = tmp_path / "lime.jsonl", Store._write, [0]
+
+    def writing(store, results, begun):
+        count[0] += 1
+        if count[0] == failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(store, results, begun)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(Store, "_write", writing)
+        explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)
+    assert path.exists() == (failing > 1)
+    if failing > 1:
+        assert len(load_explanations(path)) == 2 * (failing - 1)
+    expected = without_time(explain(stub, stub_tokenizer, TEXTS, "lime", **LIME))
+    assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
 
 
 def test_progress_counts_what_was_done_before(stub, stub_tokenizer, tmp_path, capsys):
