@@ -30,6 +30,8 @@ _TAG = rf"(?<!{_LATER})[#@][\p{{L}}_&&[^\p{{Han}}]]{_LATER}*"
 
 _BARE_FIRST = r"[\p{L}\p{N}\p{M}&&[^\p{Han}]]"
 _BARE_LATER = r"[\p{L}\p{N}\p{M}\u200c\u200d&&[^\p{Han}]]"
+_BARE_SYMBOL = r"(?=[(),!?'`])\X"
+_DROPPED = r"(?![\s\p{Z}\p{C}\p{L}\p{N}\p{M}(),!?'`])\X"
 _BARE_WORD = f"{_BARE_FIRST}(?:{_BARE_LATER}|{_APOSTROPHE}(?={_BARE_FIRST}))*"
 
 _NOT = f"n{_APOSTROPHE}t(?!{_LATER})"
@@ -41,7 +43,8 @@ _WITH_DIGIT = rf"(?<!{_LATER})[\p{{L}}\p{{M}}_\u200c\u200d&&[^\p{{Han}}]]*\p{{Nd
 _PRESETS: dict[str, tuple[list[str], list[normalizers.Normalizer]]] = {
     "plain": ([_HAN, _WORD, _SYMBOL], []),
     "vat": ([_HAN, _TAG, _WORD, _SYMBOL], [normalizers.Lowercase()]),
-    "vmask": ([_HAN, _BARE_WORD, r"[(),!?'`]"], [normalizers.Lowercase()]),
+    # A symbol goes with the marks on it, which would begin the next word.
+    "vmask": ([_HAN, _BARE_WORD, _BARE_SYMBOL], [normalizers.Lowercase(), normalizers.Replace(Regex(_DROPPED), " ")]),
     "jw": (
         [_HAN, _NOT, _CLITIC, _STEM, _SYMBOL],
         [normalizers.Lowercase(), normalizers.Replace(Regex(_WITH_DIGIT), "qqq")],
