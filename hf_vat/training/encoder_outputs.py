@@ -62,16 +62,15 @@ class EncoderOutputs:
             if kept is not None:
                 found[key] = kept
         rows = list({key: row for row, key in enumerate(keys) if key not in found}.values())
-        for row, kept in zip(rows, self._encode(tensors, rows, spans), strict=True):
-            found[keys[row]] = kept
-            if self.kept is not None:
-                self.kept.put(keys[row], kept)
+        for together in _batches(rows, spans, tensors["attention_mask"].device):
+            for row, kept in zip(together, self._encode(tensors, together, spans), strict=True):
+                found[keys[row]] = kept
+                if self.kept is not None:
+                    self.kept.put(keys[row], kept)
         return _placed([found[key] for key in keys], spans, tensors["attention_mask"])
 
     @torch.no_grad()
     def _encode(self, tensors: Mapping[str, torch.Tensor], rows: list[int], spans) -> Iterator[_Kept]:
-        if not rows:
-            return
         first, last = min(spans[row][0] for row in rows), max(spans[row][1] for row in rows)
         length = math.ceil((last - first) / _LENGTHS) * _LENGTHS
         positions = getattr(self.model.base_model.config, "max_position_embeddings", None) or length
@@ -235,6 +234,14 @@ def _of_texts(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor] | None:
     if "attention_mask" not in tensors:
         tensors["attention_mask"] = torch.ones(texts.shape[:2], dtype=torch.long, device=texts.device)
     return tensors if all(tensor.shape[:2] == texts.shape[:2] for tensor in tensors.values()) else None
+
+
+def _batches(rows: list[int], spans: Sequence[tuple[int, int]], device: torch.device) -> list[list[int]]:
+    """Texts that are encoded together: on a CPU few of similar length, as there padding costs more than a further pass."""
+    if device.type != "cpu":
+        return [rows] if rows else []
+    by_length = sorted(rows, key=lambda row: spans[row][1] - spans[row][0])
+    return [by_length[start : start + _TEXTS] for start in range(0, len(by_length), _TEXTS)]
 
 
 def _spans(tensors: Mapping[str, torch.Tensor]) -> list[tuple[int, int]]:
