@@ -57,7 +57,8 @@ def parse_arguments(dataclasses: tuple[type, ...], description: str, argv: list[
     except Exception as error:  # the argument classes of others raise any kind
         parser.error(reason(error))
     if unknown:
-        parser.error(f"unknown arguments: {' '.join(unknown)}{_nearest(unknown, parser)}; --help lists what is allowed")
+        words = " ".join(word if word.isprintable() else repr(word) for word in unknown)
+        parser.error(f"unknown arguments: {words}{_nearest(unknown, parser)}; --help lists what is allowed")
     _given.clear()
     _given.update((name, value) for one in parsed for name, value in vars(one).items() if isinstance(value, str))
     check_ranges(*parsed)
@@ -122,7 +123,8 @@ _given: dict[str, str] = {}  # options of this command whose value may be a path
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 1 for a diverged loss.
+    """Run a command and end the process: 0, 2 for input that cannot be used, 130 after Ctrl-C, 141 without a word if nobody reads
+    what it prints any more, 1 for a diverged loss.
 
     Among the input that cannot be used are paths that the system refuses, and a disk that is full. These print their message
     alone; a command that ends with 2 takes the empty folders that it has made away again. Any other exception is a defect
@@ -142,6 +144,12 @@ def run(main: Callable[[], None]) -> None:
             warnings.filterwarnings("ignore", message=".*pin_memory.*")
             warnings.showwarning = _Sentences().show
             main()
+        if not _is_read():
+            code = _NOT_READ
+    except BrokenPipeError:
+        if _is_read("\n"):  # it is another pipe
+            raise
+        code = _NOT_READ
     except (InputError, MissingExtra, StrictDataclassError) as error:
         code = _report(error, 2)
         _remove_made_folders()
@@ -291,6 +299,19 @@ def _remove_made_folders() -> None:
     for folder in reversed(_made):
         with suppress(OSError):  # it holds something, or another process has removed it
             folder.rmdir()
+
+
+_NOT_READ = 141  # as the shell has it of a program that SIGPIPE ends
+
+
+def _is_read(more: str = "") -> bool:
+    """Whether the output, with something more, goes somewhere; if not, what is still to be printed goes nowhere."""
+    try:
+        print(more, end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def _report(error: object, code: int) -> int:

@@ -2,6 +2,9 @@
 
 import io
 import logging
+import os
+import subprocess
+import sys
 import unicodedata
 import warnings
 from contextlib import redirect_stderr
@@ -148,6 +151,12 @@ def test_errors_of_training_arguments_end_with_2_and_name_the_setting(refused, a
     assert named in refused(*argv, "--output_dir", "unused", dataclasses=(VATTrainingArguments,))
 
 
+def test_what_is_no_option_is_named_in_one_line(capsys):
+    with pytest.raises(SystemExit):
+        parse("a\nb")
+    assert capsys.readouterr().err.splitlines()[-1].endswith("unknown arguments: 'a\\nb'; --help lists what is allowed")
+
+
 def test_the_argument_classes_of_a_training_run_go_together():
     """Two classes with the same option cannot be parsed together."""
     model, data, training = parse_arguments(
@@ -193,7 +202,22 @@ def test_run_ends_with_a_code_and_the_message_alone(main, code, message, capsys)
     assert capsys.readouterr().err.strip() == message
 
 
-@pytest.mark.parametrize("error", [ValueError("a defect"), KeyError("a defect"), RuntimeError("a defect")])
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_output_that_nobody_reads_ends_the_command_without_a_word(lines):
+    """One line is still in the buffer when the command ends; of many the printing fails."""
+    script = f"import sys; from hf_vat.cli import run; sys.stdin.read(); run(lambda: print('line\\n' * {lines}))"
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"env": env, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as process:
+        process.stdout.close()  # as `head` does when it has enough
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("a defect"), BrokenPipeError("of a socket"), KeyError("a defect"), RuntimeError("a defect")]
+)
 def test_defects_keep_their_traceback(error):
     with pytest.raises(type(error)) as raised:
         run(raising(error))

@@ -58,7 +58,7 @@ class LineStore(Generic[Result]):
         finished: the number of results in the file, as far as this store has read them, or was given them to write.
 
     Raises:
-        InputError: if the path is a folder, or a device; in a `with` statement, if another process writes the file.
+        InputError: if the path is none, a folder, or a device; in a `with` statement, if another process writes the file.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LineStore(Generic[Result]):
         from_fields: Callable[[dict], Result],
         more: Sequence = (),
     ):
-        self.path, self.kind, self.finished = Path(path), kind, 0
+        self.path, self.kind, self.finished = check_path(path), kind, 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Future | None = None
         self._to_fields, self._from_fields = to_fields, from_fields

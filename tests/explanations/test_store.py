@@ -111,6 +111,12 @@ def test_what_the_disk_refuses_is_told_and_what_was_written_stays(stub, stub_tok
     assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
 
 
+@pytest.mark.parametrize("save_to", [1, True, b"x", "x\0y", "x" * 300])
+def test_what_is_no_path_is_refused(stub, stub_tokenizer, save_to):
+    with pytest.raises(InputError, match="no path"):
+        explain(stub, stub_tokenizer, TEXTS, "random", save_to=save_to)
+
+
 def test_progress_counts_what_was_done_before(stub, stub_tokenizer, tmp_path, capsys):
     path = tmp_path / "lime.jsonl"
     for _ in range(2):

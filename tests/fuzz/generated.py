@@ -24,6 +24,7 @@ _LEFT_OUT = {
     *("enable_jit_checkpoint", "output_dir", "work_dir", "bf16", "jobs", "eval_on_start", "skip_memory_metrics"),
     *("optim", "log_level", "log_level_replica", "ddp_timeout", "dataloader_multiprocessing_context"),
 }
+_PATHS = ("model", "scorer", "other", "model_name_or_path", "dataset_name", "vectors", "results", "extend")
 _NUMBERS = [
     "-1",
     "0",
@@ -140,14 +141,10 @@ def values(name: str, kind: str, inputs: Path, choices) -> st.SearchStrategy[lis
         one = st.sampled_from([*METHODS, "x", ""])
     elif name == "encoding":
         one = st.sampled_from([*_ENCODINGS, *_WORDS])
-    elif name in ("model", "scorer", "other", "model_name_or_path") or name.endswith(("_file", "_dir")):
+    elif name in _PATHS or name.endswith(("_file", "_dir")):
         one = paths(inputs)
-    elif name in ("dataset_name", "vectors", "results", "extend", "html", "json", "csv", "parquet", "save_to"):
-        one = (
-            paths(inputs)
-            if name in ("dataset_name", "vectors", "results", "extend")
-            else st.sampled_from(["new/a", "a", "."])
-        )
+    elif name in ("html", "json", "csv", "parquet", "save_to"):  # files of the user, or one beside them, must stay
+        one = st.sampled_from(["new/a", "a", ".", *map(str, sorted(inputs.iterdir())), str(inputs / "table.csv" / "a")])
     elif "int" in kind or "float" in kind:
         one = st.sampled_from(_NUMBERS)
     elif kind.startswith("<class 'bool'") or kind.startswith("bool"):
