@@ -41,11 +41,12 @@ from hf_vat.report.tables import markdown
 from hf_vat.writing import write_text
 
 PICTURES = Path(__file__).parents[1] / "docs" / "assets"
+TEXTS = 4  # where their number does not grow
 # What grows: its sizes, and (texts, tokens of a text, words of a text) at a size.
 AXES: dict[str, tuple[tuple[int, ...], Callable[[int], tuple[int, int, int]]]] = {
-    "tokens per text": ((16, 32, 64, 128, 256, 512), lambda size: (8, size, 8)),
-    "texts": ((8, 16, 32, 64, 128, 256), lambda size: (size, 32, 8)),
-    "words per text": ((2, 4, 8, 16, 32, 63, 126), lambda size: (8, 128, size)),
+    "tokens per text": ((16, 32, 64, 128, 256, 512), lambda size: (TEXTS, size, 8)),
+    "texts": ((4, 8, 16, 32, 64, 128), lambda size: (size, 32, 8)),
+    "words per text": ((2, 4, 8, 16, 32, 63, 126), lambda size: (TEXTS, 128, size)),
 }
 GROUPS = ("training", "explainers", "metrics")
 FORWARD = "bare forward pass"
@@ -211,7 +212,7 @@ def measure(rounds: int = ROUNDS, longest: int = 512) -> dict:
     """Curves of seconds and work, for JSON."""
     torch.set_num_threads(1)
     bench = Bench()
-    bench.seconds(*AXES["texts"][1](8))  # the first calls import and allocate
+    bench.seconds(*AXES["texts"][1](TEXTS))  # the first calls import and allocate
     sizes = {axis: [size for size in given if size <= longest] for axis, (given, _) in AXES.items()}
     found = defaultdict(list)
     for _ in range(rounds):
@@ -265,7 +266,7 @@ def slope_tables(results: dict) -> list[Table]:
             seconds = number(1000 * mine["tokens per text"]["seconds"][-1])
             rows.append([name, *cells, seconds])
         longest = curves[0]["sizes"][-1]
-        tables.append(Table(group.capitalize(), ["what", *AXES, f"ms, 8 texts of {longest} tokens"], rows))
+        tables.append(Table(group.capitalize(), ["what", *AXES, f"ms, {TEXTS} texts of {longest} tokens"], rows))
     return tables
 
 

@@ -18,7 +18,6 @@ from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
 
-import torch
 from explain import MODEL, bare_forward, load
 from measuring import ROUNDS, Row, compared, interleaved, quiet, tell
 from transformers import set_seed

@@ -42,8 +42,9 @@ def curve(group, name, slope, work_slope):
 
 
 def test_what_grows_faster_than_its_work_is_marked(tmp_path):
-    groups = [curve(group, FORWARD, 1.2, 1.2) for group in GROUPS]
-    curves = sum([*groups, curve("training", "learner", 1.5, 1.2), curve("metrics", "auprc", 1.3, 1.0)], [])
+    lines = [(group, FORWARD, 1.2, 1.2) for group in GROUPS]
+    lines += [("training", "learner", 1.5, 1.2), ("metrics", "auprc", 1.3, 1.0)]
+    curves = [one for line in lines for one in curve(*line)]
     training, _, metrics = costs.slope_tables({"curves": curves})
     assert training.rows == [[FORWARD, *["1.20 (1.20)"] * 3, "200"], ["learner", *["1.50 (1.20) faster"] * 3, "200"]]
     assert metrics.rows[1] == ["auprc", *["1.30 (1.00) faster"] * 3, "200"]
