@@ -41,7 +41,7 @@ from hf_vat.report.tables import markdown
 from hf_vat.writing import write_text
 
 PICTURES = Path(__file__).parents[1] / "docs" / "assets"
-TEXTS = 4  # where their number does not grow
+TEXTS = BATCH = 4  # texts where their number does not grow; all batches are as large, so that caches take them alike
 # What grows: its sizes, and (texts, tokens of a text, words of a text) at a size.
 AXES: dict[str, tuple[tuple[int, ...], Callable[[int], tuple[int, int, int]]]] = {
     "tokens per text": ((16, 32, 64, 128, 256, 512), lambda size: (TEXTS, size, 8)),
@@ -51,7 +51,6 @@ AXES: dict[str, tuple[tuple[int, ...], Callable[[int], tuple[int, int, int]]]] =
 GROUPS = ("training", "explainers", "metrics")
 FORWARD = "bare forward pass"
 FASTER = 0.25  # of the slope above that of the work
-BATCH = 32
 SAMPLES = {"integrated_gradients": {"n_steps": 8}, "lime": {"n_samples": 16}, "shapley": {"n_samples": 2}}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZES = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
@@ -130,7 +129,11 @@ class Bench:
     def epochs(self, model, rows: Dataset, number: int, **phases) -> list[float]:
         watch = EpochWatch()
         with tempfile.TemporaryDirectory() as folder:
-            common = settings(folder) | {"num_train_epochs": number, "per_device_train_batch_size": 8, "use_cpu": True}
+            common = settings(folder) | {
+                "num_train_epochs": number,
+                "per_device_train_batch_size": BATCH,
+                "use_cpu": True,
+            }
             trainer = VATTrainer(
                 model,
                 VATTrainingArguments(**common, **phases),
@@ -210,6 +213,7 @@ def make_texts(texts: int, tokens: int, words: int) -> list[str]:
 
 def measure(rounds: int = ROUNDS, longest: int = 512) -> dict:
     """Curves of seconds and work, for JSON."""
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     bench = Bench()
     bench.seconds(*AXES["texts"][1](TEXTS))  # the first calls import and allocate
@@ -237,7 +241,9 @@ def measure(rounds: int = ROUNDS, longest: int = 512) -> dict:
                 **slopes,
             }
         )
-    return {"machine": machine(), "rounds": rounds, "curves": curves}
+    results = {"machine": machine(), "rounds": rounds, "curves": curves}
+    torch.set_num_threads(threads)
+    return results
 
 
 def slope(sizes: list[int], values: list[float]) -> float:

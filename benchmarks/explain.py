@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def rows(folder: str = MODEL, texts: int = TEXTS, rounds: int = ROUNDS, many_sam
     return [
         compared(
             f"LIME, {SAMPLES} samples",
-            "Captum",
+            f"Captum {version('captum')}",
             *interleaved(
                 lambda: hf_vat.explain(model, tokenizer, few, **lime),
                 lambda: by_captum(model, tokenizer, few, run_lime),
@@ -69,7 +70,7 @@ def rows(folder: str = MODEL, texts: int = TEXTS, rounds: int = ROUNDS, many_sam
         ),
         compared(
             f"Shapley values, {ORDERS} orders",
-            "Captum",
+            f"Captum {version('captum')}",
             *interleaved(
                 lambda: hf_vat.explain(model, tokenizer, few, **shapley),
                 lambda: by_captum(model, tokenizer, few, run_shapley),
@@ -80,7 +81,7 @@ def rows(folder: str = MODEL, texts: int = TEXTS, rounds: int = ROUNDS, many_sam
         ),
         compared(
             f"LIME, {SAMPLES} samples",
-            "`lime` package",
+            f"`lime` {version('lime')}",
             *interleaved(
                 lambda: hf_vat.explain(model, tokenizer, few, **lime), lambda: by_lime(model, tokenizer, few), rounds
             ),

@@ -1,6 +1,5 @@
 """What the benchmarks share: interleaved rounds, a row for each promised ratio, the machine, and files of results."""
 
-import os
 import platform
 import sys
 import time
@@ -156,4 +155,3 @@ def quiet() -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     warnings.filterwarnings("ignore")
-    os.environ["TQDM_DISABLE"] = "1"

@@ -69,3 +69,29 @@ def test_without_a_gpu_the_script_says_so(monkeypatch, capsys):
         gpu.main()
     assert left.value.code == 2
     assert "no CUDA device" in capsys.readouterr().err
+
+
+@pytest.fixture
+def small_suite(tmp_path, monkeypatch):
+    """A suite of two promises, of which the second is missed, that writes nothing into the repository."""
+    met = Row("a step", "stock", "s", 1.0, 2.0, "at most", 0.6, 5, 0.4, 0.6)
+    missed = Row("a file", "bare", "texts/s", 1.0, 2.0, "at least", 0.9, 5, 0.4, 0.6)
+    scripts = {"first": (lambda rounds=5: [met], {"rounds": 1}), "second": (lambda: [missed], {})}
+    grown = json.loads((suite.RESULTS / "costs.json").read_text(encoding="utf-8"))
+    monkeypatch.setattr(suite, "SCRIPTS", scripts)
+    monkeypatch.setattr(suite.costs, "measure", lambda **sizes: grown)
+    monkeypatch.setattr(suite.explain, "load", lambda folder: None)
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize(("options", "code"), [(["--check"], 1), (["--quick"], 0)])
+def test_the_suite_prints_and_writes_one_table(small_suite, options, code, monkeypatch, capsys):
+    page = suite.PAGE.read_bytes()
+    monkeypatch.setattr("sys.argv", ["suite.py", *options, "--output", str(small_suite)])
+    with pytest.raises(SystemExit) as left:
+        suite.main()
+    assert left.value.code == code
+    assert "≥ 0.90, missed" in capsys.readouterr().out
+    assert [row["met"] for row in json.loads((small_suite / "cpu.json").read_text())["rows"]] == [True, False]
+    assert (small_suite / "costs.json").is_file()
+    assert suite.PAGE.read_bytes() == page
