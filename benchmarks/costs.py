@@ -266,7 +266,7 @@ def slope_tables(results: dict) -> list[Table]:
         for name in dict.fromkeys(curve["name"] for curve in curves):
             mine = {curve["axis"]: curve for curve in curves if curve["name"] == name}
             cells = [
-                f"{curve['slope']:.2f} ({curve['work_slope']:.2f}){' faster' if grows_faster(curve) else ''}"
+                f"{_power(curve['slope'])} ({_power(curve['work_slope'])}){' faster' if grows_faster(curve) else ''}"
                 for curve in mine.values()
             ]
             seconds = number(1000 * mine["tokens per text"]["seconds"][-1])
@@ -274,6 +274,10 @@ def slope_tables(results: dict) -> list[Table]:
         longest = curves[0]["sizes"][-1]
         tables.append(Table(group.capitalize(), ["what", *AXES, f"ms, {TEXTS} texts of {longest} tokens"], rows))
     return tables
+
+
+def _power(value: float) -> str:
+    return f"{round(value, 2) + 0:.2f}"  # no -0.00
 
 
 def draw(results: dict, folder: Path) -> None:
