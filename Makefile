@@ -29,13 +29,9 @@ fuzz: $(VENV)/test
 audit: $(VENV)/bin/python
 	$(RUN) tests/release/audit.py
 
-# The model of the quickstart is what is explained.
+# All promised ratios in one table, and how costs grow: benchmarks/results and docs/benchmarks.md. Explained is the quickstart's model.
 bench: $(VENV)/bench runs/quickstart/VAT/model.safetensors
-	HF_HUB_OFFLINE=1 $(RUN) benchmarks/train_step.py --check
-	HF_HUB_OFFLINE=1 $(RUN) benchmarks/word_encoder.py --check
-	HF_HUB_OFFLINE=1 $(RUN) benchmarks/streaming.py --check
-	HF_HUB_OFFLINE=1 $(RUN) benchmarks/explain.py --check
-	HF_HUB_OFFLINE=1 $(RUN) benchmarks/adversarial.py --check
+	HF_HUB_OFFLINE=1 $(RUN) benchmarks/suite.py --check
 
 runs/quickstart/VAT/model.safetensors: | $(VENV)/quickstart
 	$(RUN) examples/quickstart.py

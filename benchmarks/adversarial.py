@@ -1,4 +1,4 @@
-"""How long the search for other attention takes, on an LSTM that is trained here, beside the other stress tests.
+"""How long the search for other attention takes, on an LSTM that is trained here.
 
     python benchmarks/adversarial.py --check
     python benchmarks/adversarial.py --dataset trec --data_dir ../shared/data
@@ -9,15 +9,14 @@ than its target, or if a text's result depends on its batch.
 """
 
 import argparse
-import sys
 import time
 
-import numpy as np
 import torch
+from measuring import Row, compared, quiet, tell
 from torch.nn.utils.rnn import pad_sequence
 
 from hf_vat import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig
-from hf_vat.analysis import adversarial_attention, permute_attention, uniform_attention
+from hf_vat.analysis import adversarial_attention
 from hf_vat.data import load_paper_dataset
 from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.data.vocabulary import train_word_tokenizer
@@ -34,43 +33,26 @@ def main():
     parser.add_argument("--data_dir", help="folder with that data set (default: the Hub)")
     parser.add_argument("--epochs", type=int, default=3, help="of training (default: 3)")
     args = parser.parse_args()
+    quiet()
+    tell(rows(args.dataset, args.data_dir, args.epochs), args.check)
 
-    data = load_paper_dataset(args.dataset, args.data_dir) if args.dataset else rotten_tomatoes(6000, 1, 1000)
+
+def rows(
+    dataset: str | None = None, data_dir: str | None = None, epochs: int = 3, train_size: int = 6000, texts: int = TEXTS
+) -> list[Row]:
+    data = load_paper_dataset(dataset, data_dir) if dataset else rotten_tomatoes(train_size, 1, 1000)
     tokenizer = train_word_tokenizer(data["train"]["text"][:], "vat")
-    model = train(data["train"], tokenizer, args.epochs)
-    rows = [(text, label) for text, label in zip(data["test"]["text"][:], data["test"]["label"][:], strict=True)]
-    rows = [(text, label) for text, label in rows if len(tokenizer(text)["input_ids"]) <= LONGEST][:TEXTS]
-    texts = [text for text, _ in rows]
-
-    permuted, seconds = timed(permute_attention, model, tokenizer, texts)
-    accuracy = np.mean([one.prediction == label for one, (_, label) in zip(permuted, rows, strict=True)])
-    print(
-        f"{args.dataset or 'Rotten Tomatoes'}: {len(texts)} texts, accuracy {100 * accuracy:.1f}, {torch.get_num_threads()} threads"
-    )
-    tvd = np.nanmedian([one.tvd for one in permuted])
-    print(f"permutation: {seconds:.1f} s, median TVD {tvd:.3f}")
-    uniform, seconds = timed(uniform_attention, model, tokenizer, texts)
-    kept = np.mean([one.prediction == one.uniform_prediction for one in uniform])
-    print(f"uniform attention: {seconds:.1f} s, class kept {100 * kept:.1f} %")
-    started = time.process_time()
-    found, seconds = timed(adversarial_attention, model, tokenizer, texts)
-    cpu = time.process_time() - started  # of all threads, whatever else runs on the machine
-    print(
-        f"search: {seconds:.1f} s ({cpu:.1f} of CPU), target {TARGET}; mean JSD {np.mean([one.jsd for one in found]):.3f}"
-    )
-    again, _ = timed(adversarial_attention, model, tokenizer, texts[:AGAIN], batch_size=7)
-    apart = max(abs(one.jsd - other.jsd) for one, other in zip(again, found, strict=False))
-    print(f"in other batches: JSD of a text {apart:.1e} apart, target {TOLERANCE}")
-    missed = seconds > TARGET or apart > TOLERANCE
-    if missed:
-        print("MISSED")
-    sys.exit(int(args.check and missed))
-
-
-def timed(call, *given, **settings):
+    model = train(data["train"], tokenizer, epochs)
+    short = [text for text in data["test"]["text"][:] if len(tokenizer(text)["input_ids"]) <= LONGEST][:texts]
     started = time.perf_counter()
-    result = call(*given, **settings)
-    return result, time.perf_counter() - started
+    found = adversarial_attention(model, tokenizer, short)
+    seconds = time.perf_counter() - started
+    again = adversarial_attention(model, tokenizer, short[:AGAIN], batch_size=7)
+    apart = max(abs(one.jsd - other.jsd) for one, other in zip(again, found, strict=False))
+    return [
+        compared(f"search for other attention, {len(short)} texts", "what is allowed", [seconds], [TARGET], 1.0),
+        compared("the same text in another batch: JSD", "what is allowed", [apart], [TOLERANCE], 1.0, unit="nats"),
+    ]
 
 
 def train(rows, tokenizer, epochs: int) -> EncoderForVATClassification:
