@@ -212,7 +212,8 @@ def _why_not(model: VATClassifier, once: dict | None, again: dict | None, epochs
         return "the inputs of a text are others each time"
     outputs = EncoderOutputs(model, None)
     together = outputs.of(once)
-    for row in range(len(once["attention_mask"])):
+    lengths = {math.ceil((last - first) / _LENGTHS): row for row, (first, last) in enumerate(_spans(once))}
+    for row in lengths.values():  # one text for each length that is encoded
         alone = outputs.of({name: tensor[row : row + 1] for name, tensor in once.items()})
         if alone is None or together is None or not _same(alone.states, together.states[row : row + 1]):
             return "the encoder's outputs of a text are others each time, or beside other texts"
