@@ -10,7 +10,7 @@ from hf_vat.errors import InputError
 from hf_vat.inference import whole_number
 
 from .bar_plot import shorten
-from .figures import INK, LINE_STYLES, MUTED, add_legend, panels, render
+from .figures import INK, LINE_STYLES, MUTED, add_legend, panels, render, text_width
 
 _BINS = 40
 _HALF_BOX = 0.3  # of the distance between two
@@ -114,9 +114,17 @@ def _draw_histograms(scores, columns):
 def _draw_boxes(scores, columns):
     figure, axes = panels(list(scores), columns)
     styles = _styles(scores)
+    room = 72 * 0.8 * figure.get_figwidth() / min(len(scores), columns)  # points of a panel's axis
+    slanted = any(len(types) * text_width(shorten(name), 9) > room for types in scores.values() for name in types)
+    if slanted:
+        figure.set_figheight(1.3 * figure.get_figheight())
     for types, axis in zip(scores.values(), axes, strict=True):
         drawn = axis.boxplot(list(types.values()), widths=2 * _HALF_BOX, patch_artist=True, zorder=2)
-        axis.set_xticks(range(1, len(types) + 1), [f"{shorten(name)}\n{len(types[name])}" for name in types])
+        between = " " if slanted else "\n"
+        axis.set_xticks(range(1, len(types) + 1), [f"{shorten(name)}{between}{len(types[name])}" for name in types])
+        if slanted:
+            for label in axis.get_xticklabels():
+                label.set(rotation=25, ha="right", rotation_mode="anchor")
         axis.tick_params(axis="x", length=0)
         axis.grid(visible=False, axis="x")
         for name, box, outliers in zip(types, drawn["boxes"], drawn["fliers"], strict=True):

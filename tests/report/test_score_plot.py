@@ -57,6 +57,15 @@ def test_boxes_span_the_quartiles():
     assert len(uses) == 1  # the outlier
 
 
+@pytest.mark.parametrize(
+    ("names", "slanted"), [(("pos", "neg", "neutral"), False), (("talk.politics.guns",) * 4, True)]
+)
+def test_long_names_of_boxes_are_slanted_so_that_none_covers_another(names, slanted):
+    svg = score_boxes({"attention": {f"{name}{place}": [0.0, 1.0] for place, name in enumerate(names)}})
+    assert ("rotate(-25" in svg) is slanted
+    assert {f"{names[0]}0 2"} <= set(texts(svg)) if slanted else {f"{names[0]}0", "2"} <= set(texts(svg))
+
+
 @BOTH
 def test_a_type_keeps_its_colour_where_others_are_missing_and_names_are_plain_text(draw, tmp_path):
     path = tmp_path / "missing folder" / "scores.png"
