@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -123,14 +124,14 @@ def explain(
         MissingExtra: if the method needs a package that is not installed.
     """
     is_encoded = isinstance(texts, list) and bool(texts) and all(isinstance(text, EncodedText) for text in texts)
-    texts = texts if is_encoded else check_texts(texts)
+    given: Any = texts if is_encoded else check_texts(texts)
     settings = check_settings(method, **settings)
     names = check_classifier(model)
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
-    targets = _check_labels("target", [target] * len(texts) if _is_single(target) else target, texts, names)
-    golds = _check_labels("labels", [None] * len(texts) if labels is None else labels, texts, names)
+    targets = _check_labels("target", [target] * len(given) if _is_single(target) else target, given, names)
+    golds = _check_labels("labels", [None] * len(given) if labels is None else labels, given, names)
     _check_shards(shard, merge, save_to)
-    encoded = texts if is_encoded else encode_texts(tokenizer, texts, model, max_length)
+    encoded: list[EncodedText] = given if is_encoded else encode_texts(tokenizer, given, model, max_length)
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
 
     common = {
@@ -140,7 +141,7 @@ def explain(
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
     windows = _windows(costs)
-    ends, part = [window.stop for window in windows], range(len(texts))
+    ends, part = [window.stop for window in windows], range(len(encoded))
     if shard is not None:
         part = split(ends, shard[1])[shard[0] - 1]
         windows = [window for window in windows if window.start in part]

@@ -69,7 +69,7 @@ class Explanation:
             label = getattr(self, name)
             if label is not None and not 0 <= label < len(self.label_names):
                 raise ValueError(f"{name} is {label}, but the class ids are 0 to {len(self.label_names) - 1}.")
-        self.spans = list(map(tuple, self.spans))  # JSON has lists only
+        self.spans = [tuple(span) for span in self.spans]  # type: ignore[misc]  # JSON has lists only
         for word, (start, end) in zip(self.words, self.spans, strict=True):
             if self.text[start:end] != word:
                 raise ValueError(f"The text at ({start}, {end}) is {self.text[start:end]!r}, not the word {word!r}.")
