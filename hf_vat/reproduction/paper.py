@@ -70,9 +70,9 @@ class Results(ABC):
     def headings(self) -> list[str]:
         return [self.heading(*setting) for setting in self.settings()]
 
-    def there(self, rows: Sequence[str]) -> list[str]:
-        """Those of the rows that the cells give."""
-        kinds = {cell.kind for cell in self.results}
+    def there(self, rows: Sequence[str], *setting: str) -> list[str]:
+        """Those of the rows that the cells give, or those of a setting: a data set and an encoder."""
+        kinds = {cell.kind for cell in self.results if not setting or (cell.dataset, cell.encoder) == setting}
         return [row for row in rows if self._kind(row) in kinds]
 
     def cells(self, dataset: str, encoder: str, row: str) -> list[Any]:
@@ -118,7 +118,7 @@ class Results(ABC):
                 "random" if row == "Random" else row: [
                     (float(k), *band(self.values(dataset, encoder, row, f"{score}@{k}"))) for k in self.ks
                 ]
-                for row in self.there(self.ranked)
+                for row in self.there(self.ranked, dataset, encoder)
             }
             for score in self.curves_of
         }
@@ -147,12 +147,13 @@ class Results(ABC):
 
         Args:
             columns: the first of them is the heading of the rows.
+            rows: of which a setting has those that its cells give.
             cells: gives those of a line for data set, encoder and row.
         """
         lines = [
             [f"{encoder}, {dataset}", row, *cells(dataset, encoder, row)]
             for dataset, encoder in self.settings()
-            for row in rows
+            for row in self.there(rows, dataset, encoder)
         ]
         return Table(heading, ["setting", *columns], lines, caption)
 
@@ -196,6 +197,7 @@ class Paper(ABC):
         tables: numbers of the paper's tables; `by_default` those that need no further files.
         default_datasets, default_encoders: what is run if nothing else is asked for.
         systems: kinds of cells that one can choose among; `required` those that claims are about.
+        mixed: whether the settings of one page may have other systems, each its own.
         cell, results: what is run, and what tables and claims come from.
         shown: whose explanations the page shows: by name, row and file of explanations.
         note: on the claims.
@@ -209,6 +211,7 @@ class Paper(ABC):
     default_encoders: ClassVar[tuple[str, ...]] = ("lstm",)
     systems: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, str]]
+    mixed: ClassVar[bool] = False
     cell: ClassVar[type[Cell]]
     results: ClassVar[type[Results]]
     shown: ClassVar[Mapping[str, tuple[str, str]]]
@@ -313,9 +316,16 @@ class Paper(ABC):
         """What `read` gives, to stand beside other cells.
 
         Raises:
-            InputError: if the file is none of `write`, was made with other settings, or has a data set and encoder of the cells.
+            InputError: if the file is none of `write`, was made with other settings, has a data set and encoder of the cells, or has
+                other systems than they have, where a page cannot.
         """
         results, summary = self.read(file)
+        theirs, ours = ({cell.kind for cell in some} for some in (results.results, cells))
+        if theirs != ours and not self.mixed:
+            raise InputError(
+                f"{file} has cells {', '.join(sorted(theirs))}, and this run {', '.join(sorted(ours))}: on the page of {self.name} every data set "
+                "has the same. Give --systems and --table as there, or leave out --extend."
+            )
         wanted = {(cell.dataset, cell.encoder) for cell in cells}
         for cell, result in results.results.items():
             if (cell.dataset, cell.encoder) in wanted:

@@ -41,6 +41,26 @@ def documented(file: str) -> list[dict]:
     return json.loads((RESULTS / f"{file}.json").read_text(encoding="utf-8"))["cells"]
 
 
+@pytest.mark.parametrize("kind", ["ATT", "tying", "VMASK"])
+def test_a_setting_of_a_page_may_lack_systems(kind, tmp_path):
+    """A row that the other settings have is left out of its lines."""
+    whole = json.loads((RESULTS / "word_objectives.json").read_text(encoding="utf-8"))
+    cells = [one for one in whole["cells"] if (one["cell"]["encoder"], one["cell"]["kind"]) != ("minilm", kind)]
+    assert len(cells) == len(whole["cells"]) - 3
+    (tmp_path / "fewer.json").write_text(json.dumps(whole | {"cells": cells}), encoding="utf-8")
+    text = PAPERS["word-objectives"].rewrite(tmp_path / "fewer.json", tmp_path / "again").read_text(encoding="utf-8")
+    assert f"| lstm, trec | {kind} |" in text and f"| minilm, trec | {kind} |" not in text
+    assert "| minilm, trec | VAT |" in text and "nan" not in text
+
+
+@pytest.mark.parametrize("paper", ["vat", "vmask"])
+def test_a_page_whose_settings_have_the_same_systems_takes_no_others(paper):
+    settings = CellSettings(max_train_samples=10)
+    cells = [PAPERS[paper].cell("20news_1", "lstm", kind, 0) for kind in PAPERS[paper].required]
+    with pytest.raises(InputError, match=r"has cells (ATT|IBA).* and this run (VAT|VMASK), base: on the page"):
+        PAPERS[paper].earlier(RESULTS / f"{paper}.json", settings, cells)
+
+
 def sample() -> list:
     """The documented cells of seed 0 on TREC, one for each paper, encoder and system, without those that measure time."""
     cells = [(file, PAPERS[FILES[file]].cell(**one["cell"])) for file in FILES for one in documented(file)]

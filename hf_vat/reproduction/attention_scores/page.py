@@ -28,6 +28,7 @@ class AttentionScoresPaper(Paper):
     default_encoders = ("dp",)
     systems = tuple(SYSTEMS)
     required = ("0.001", "10")
+    mixed = True
     cell = AttentionScoresCell
     results = AttentionScoresResults
     shown: ClassVar = {}

@@ -125,7 +125,7 @@ class VATResults(Results):
         return self.down(
             f"Table 6. {TABLES[6][0]}",
             ["system", *map(str, range(most)), "selected, by seed"],
-            self.there(("ATT (matched)", "VAT")),
+            ("ATT (matched)", "VAT"),
             cells,
             "Iteration 0 is the start: of ATT (matched) the row ATT, of VAT the phase before the first compressor phase (in the paper "
             "ATT's). ATT (matched) has had as many updates of the encoder. Selected is the best later iteration on validation data.",
@@ -147,7 +147,7 @@ class VATResults(Results):
         return self.down(
             "Figures 3 and 6 in numbers: how well text vectors separate the classes",
             ["system", "silhouette", "kNN accuracy", "silhouette by iteration"],
-            self.there(SYSTEMS[1:]),
+            SYSTEMS[1:],
             cells,
             "Of the text vectors themselves, not of their t-SNE picture: up to 1,000 random test texts; the silhouette is from -1 "
             "to 1, kNN accuracy in percent.",

@@ -186,7 +186,7 @@ class VMaskResults(Results):
         return self.down(
             _heading(11),
             ["system", *columns, f"seeds with |r| < {_WEAK}"],
-            self.there(MASKS),
+            MASKS,
             cells,
             "Over the words of the training texts. The paper has |r| < 0.1 everywhere, and does not say whether of counts or of their "
             "logarithms.",
@@ -196,7 +196,7 @@ class VMaskResults(Results):
         return self.down(
             "Figure 1 in numbers: same prediction on the top words alone",
             ["ranking", *(f"k = {k}" for k in KS)],
-            self.there(self.ranked),
+            self.ranked,
             lambda dataset, encoder, row: [self.mean(dataset, encoder, row, f"posthoc_self@{k}") for k in KS],
             "posthoc_self@k of words ranked by the mask, percent of test texts. Random rankings are those of VMASK's models.",
         )
@@ -205,7 +205,7 @@ class VMaskResults(Results):
         return self.down(
             "Figure 2 in numbers: mean mask of the ten most frequent and of the ten most important words",
             ["system", "most frequent", "most important"],
-            self.there(MASKS),
+            MASKS,
             lambda *place: [
                 mean_sd(np.array([run[name] for run in self.runs(*place)]), scale=1)
                 for name in ("frequent", "important")

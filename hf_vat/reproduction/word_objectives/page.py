@@ -23,6 +23,7 @@ class WordObjectivesPaper(Paper):
     default_datasets = ("trec", "sst2")
     systems = SYSTEMS
     required = ("ATT", "mlm")
+    mixed = True
     cell = WordObjectiveCell
     results = WordObjectiveResults
     shown: ClassVar = {f"attention of {system}": (system, "attention") for system in ("ATT", "mlm")}
@@ -53,7 +54,7 @@ class WordObjectivesPaper(Paper):
             "`lstm` has 25 states in each direction on 50-dimensional GloVe vectors, so that states are as wide as embeddings, which "
             "tying needs (follow-up code of the authors: 150 and 300); `minilm` has 6 layers of width 384, where the embedding of a token "
             "is that before the first layer. The model of the last epoch is measured. Weights of objectives were chosen on validation "
-            "data (docs/heads/word_objectives.md), as the largest that costs at most one point of accuracy: "
+            "data (docs/heads/word_objectives.md, of `minilm` docs/heads/word_objectives_minilm.md), as the largest that costs at most one point of accuracy: "
             f"{results.each_encoder(_describe)}.",
         ]
 

@@ -77,7 +77,7 @@ class WordObjectiveResults(Results):
         return self.down(
             f"Table 1. {TABLES[1]}",
             ["system", *columns],
-            self.there(_ROWS),
+            _ROWS,
             cells,
             "Percent, mean ± sd over seeds. Of all test texts: accuracy, and information, what states say of their words (table 2). Of "
             f"{TEXTS} random ones: permuted is the median TVD of the output over 100 random orders of a text's attention, high the "
@@ -107,7 +107,7 @@ class WordObjectiveResults(Results):
         return self.down(
             f"Table 2. {TABLES[2]}",
             ["system", "I(w; h)", "shuffled", "I(w; x)", "H(w)", "information", "conicity", "‖h − x‖", "cos(h, x)"],
-            [row for row in self.there(SYSTEMS) if row != "uniform"],
+            [row for row in SYSTEMS if row != "uniform"],
             cells,
             f"Nats, of the test texts' 1,000 most frequent tokens and {N_CLUSTERS} clusters of states (k-means); shuffled is what as "
             "many pairs at random would give, and information the difference from it in percent of H(w). I(w; x) is that of the "
@@ -124,7 +124,7 @@ class WordObjectiveResults(Results):
         return self.down(
             f"Table 3. {TABLES[3]}",
             ["system", *(f"λ = {weight:g}" for weight in weights), *_CURVE],
-            [row for row in self.there(SYSTEMS) if row != "uniform"],
+            [row for row in SYSTEMS if row != "uniform"],
             cells,
             "A second model is trained to predict as the first with another attention, whose divergence the loss weighs by λ "
             "(Wiegreffe and Pinter 2019). TVD of the outputs in percent, at the mean JSD of the attentions in nats: a larger TVD at the "
@@ -155,7 +155,7 @@ class WordObjectiveResults(Results):
                     (float(np.mean(jsds)), *_around(np.array(tvds)))
                     for tvds, jsds in self._points(dataset, encoder, row).values()
                 ]
-                for row in self.there(self.ranked)
+                for row in self.there(self.ranked, dataset, encoder)
             }
         }
 
@@ -168,7 +168,7 @@ class WordObjectiveResults(Results):
         """
         found = []
         for dataset, encoder in self.settings():
-            for system in self.there((*OBJECTIVES, *EXTRAS, "VAT", "VMASK")):
+            for system in self.there((*OBJECTIVES, *EXTRAS, "VAT", "VMASK"), dataset, encoder):
                 compared = [(system, "ATT", "information")] if system in OBJECTIVES + EXTRAS else []
                 compared += [(system, "ATT", score) for score in ("permuted", *_CURVE)]
                 compared += [("ATT", system, "adversarial")]
@@ -179,7 +179,7 @@ class WordObjectiveResults(Results):
                     self.claim(dataset, encoder, *one) for one in compared if self._reached(dataset, encoder, *one)
                 ]
                 found.append(self._not_lower(dataset, encoder, system))
-            pairs = [("ATT", worse, "prob_drop@5") for worse in self.there(("Random", "frozen"))]
+            pairs = [("ATT", worse, "prob_drop@5") for worse in self.there(("Random", "frozen"), dataset, encoder)]
             found += [self.claim(dataset, encoder, *one) for one in pairs]
         return found
 
