@@ -184,8 +184,7 @@ def forward_batches(
     known = embedding_rows(model)
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
     types = special_token_types(tokenizer)
-    # A configuration may ask for tuples.
-    options = {} if ask is not None or getattr(model.config, "return_dict", True) else {"return_dict": True}
+    options = named_outputs(model) if ask is None else {}
     ask = model if ask is None else ask
     with evaluation_mode(model):
         start = 0
@@ -205,6 +204,11 @@ def forward_batches(
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
                 output = ask(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
+
+
+def named_outputs(model) -> dict[str, bool]:
+    """What a model is told so that its outputs have names, where the configuration asks for tuples."""
+    return {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
 
 
 def embedding_rows(model) -> float:

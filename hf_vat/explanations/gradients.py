@@ -14,7 +14,7 @@ from threading import get_ident
 import torch
 
 from hf_vat.errors import InputError, import_extra
-from hf_vat.inference import evaluation_mode, mask_token_id, model_inputs, shared
+from hf_vat.inference import evaluation_mode, mask_token_id, model_inputs, named_outputs, shared
 
 from .analysis import Analysis, WordScores
 from .explanation import Explanation
@@ -108,7 +108,7 @@ class _Probability:
         model, batch = self.analysis.model, dict(zip(self.names, inputs, strict=True))
         try:
             with _embedded_as(model, batch["input_ids"], embeddings):
-                output = model(**batch)
+                output = model(**batch, **named_outputs(model))
         except (TypeError, NotImplementedError) as error:
             raise InputError(f"{type(model).__name__} cannot be asked for a gradient ({error}); {_OTHERS}") from error
         if torch.is_grad_enabled() and not output.logits.requires_grad:

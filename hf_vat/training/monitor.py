@@ -4,7 +4,7 @@ import logging
 
 import torch
 
-from hf_vat.inference import evaluation_mode
+from hf_vat.inference import evaluation_mode, named_outputs
 
 from .arguments import VATTrainingArguments
 from .schedule import TERMS, loss_weights
@@ -53,7 +53,7 @@ def attention_of(model, batch: dict) -> torch.Tensor:
     """Attention on the texts of a batch, float64 [texts, T] on the CPU, as in evaluation."""
     batch.pop("labels", None)
     with evaluation_mode(model), torch.no_grad():
-        return model(**batch).token_importance.double().cpu()
+        return model(**batch, **named_outputs(model)).token_importance.double().cpu()
 
 
 def warn_of_collapse(config, mean: float, sd: float, prefix: str, args: VATTrainingArguments) -> None:

@@ -26,6 +26,7 @@ from transformers.trainer_utils import BestRun, default_compute_objective
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
+from hf_vat.inference import named_outputs
 from hf_vat.models.classifier import VATClassifier
 from hf_vat.models.phases import PHASES
 
@@ -416,7 +417,8 @@ class VATTrainer(CheckpointingTrainer):
                 encoded = self._encoder_outputs.of(inputs)
             inputs = inputs if encoded is None else {**inputs, "encoded_texts": encoded}
         with self._loss_settings():
-            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+            named = {**inputs, **named_outputs(self.model)}
+            loss, outputs = super().compute_loss(model, named, True, num_items_in_batch)
         if model.training:
             if self.is_in_train:  # and not someone who looks at a batch
                 self._divergence.see(self.state.global_step + 1, self.model.phase, loss, outputs)

@@ -571,3 +571,12 @@ def test_texts_may_be_encoded_before(stub, stub_tokenizer, method):
     encoded = encode_words(stub_tokenizer, texts, 4)
     expected = explain(stub, stub_tokenizer, texts, method, max_length=4)
     assert without_time(explain(stub, stub_tokenizer, encoded, method)) == without_time(expected)
+
+
+@every_method
+def test_a_configuration_that_asks_for_tuples(make_model, stub_tokenizer, method):
+    model = make_model("att", head_layers=1, mask_type="vmask")  # so that every method has what it reads
+    expected = explained(model, stub_tokenizer, ["a good film", "very bad"], method)
+    model.config.return_dict = False
+    found = explained(model, stub_tokenizer, ["a good film", "very bad"], method)
+    assert without_time(found) == without_time(expected)

@@ -1,6 +1,7 @@
 """VATTrainer on a tiny BERT: phases, logs, evaluation, errors, several processes, and what people do with a Trainer."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -703,3 +704,19 @@ def test_weight_decay_on_layers_spares_embeddings_scores_and_heads(make_trainer,
     assert {name for name, parameter in model.named_parameters() if decays[id(parameter)]} == layers
     assert isinstance(trainer.optimizer, torch.optim.Adagrad)
     assert {group["lr_decay"] for group in groups} == {1e-3} and {group["lr"] for group in groups} == {0.02}
+
+
+def test_a_configuration_that_asks_for_tuples(make_trainer, make_model, make_dataset):
+    """Training, its records and an evaluation are the same."""
+    records = []
+    for named in (True, False):
+        model = make_model("vat")
+        model.config.return_dict = named
+        trainer = make_trainer(model=model, eval_dataset=make_dataset(8, seed=1), eval_strategy="epoch")
+        trainer.train()
+        timeless = (
+            {name: one[name] for name in one if not re.search("runtime|per_second", name)}
+            for one in trainer.state.log_history
+        )
+        records.append(list(timeless))
+    assert records[0] == records[1] and "eval_accuracy" in records[0][-2]
