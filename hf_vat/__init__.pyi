@@ -10,6 +10,7 @@ from . import (
     hub as hub,
     metrics as metrics,
     models as models,
+    pretrained as pretrained,
     report as report,
     reproduction as reproduction,
     training as training,

@@ -39,7 +39,7 @@ def nodes(path: Path):
 
 
 MODULES = {"comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
-MODULES |= {"metrics", "models", "report", "reproduction", "training"}
+MODULES |= {"metrics", "models", "pretrained", "report", "reproduction", "training"}
 NAMES = {
     "BertForVATClassification",
     "BertVATConfig",

@@ -151,7 +151,7 @@ def test_curve_by_hand():
     assert curve.area == pytest.approx(area / math.log(2))
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, math.log(2))), min_size=1, max_size=8))
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, math.log(2), allow_subnormal=False)), min_size=1, max_size=8))
 def test_a_curve_rises_and_no_adversary_lies_below_it(points):
     curve = AdversaryCurve([CurvePoint(0.1, tvd, jsd) for tvd, jsd in points], "model")
     furthest = max(jsd for _, jsd in points)
