@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import json
 import logging
 import math
 import os
@@ -24,7 +23,7 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import logging as transformers_logging
 
-from .errors import InputError, MissingExtra, shown
+from .errors import InputError, MissingExtra, parse_json, shown
 from .explanations.methods import check_settings
 from .pretrained import reason
 from .ranges import check_ranges
@@ -205,8 +204,8 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
                 f"{', '.join(methods)}, for example lime.n_samples=500."
             )
         try:
-            parsed[method][key] = json.loads(value)
-        except (ValueError, RecursionError):
+            parsed[method][key] = parse_json(value)
+        except ValueError:
             parsed[method][key] = value
     for method, given in parsed.items():  # or `seed` would be taken for the argument of `explain`
         check_settings(method, **given)

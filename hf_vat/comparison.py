@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_vat.errors import InputError, check_list, check_texts, import_extra, shown
+from hf_vat.errors import InputError, check_list, check_texts, import_extra, parse_json, shown
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import (
@@ -377,7 +377,7 @@ def _seconds(explanations: Sequence[Explanation], folder: str | PathLike | None,
     known: dict[str, float] = {}
     if path is not None:
         with suppress(FileNotFoundError, ValueError):
-            known = json.loads(path.read_text(encoding="utf-8"))
+            known = parse_json(path.read_text(encoding="utf-8"))
     timed = [explanation.seconds for explanation in explanations if explanation.seconds is not None]
     if timed:
         known[method] = float(np.mean(timed))

@@ -1,5 +1,6 @@
 """The exceptions for what a user can put right, and the checks that every border makes."""
 
+import json
 import operator
 import re
 from collections.abc import Iterable, Mapping, Set
@@ -95,6 +96,18 @@ def check_list(name: str, values: Any) -> Any:
     ):
         raise InputError(f"{name} is {shown(values)}; give a list.")
     return values
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a text in JSON holds.
+
+    Raises:
+        ValueError: if it is none, or nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def check_path(name: str | PathLike) -> Path:

@@ -3,7 +3,6 @@
 Nothing in a folder is executed: no code that came with a model, and no pickle; weights are read from safetensors alone.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
-from .errors import InputError, MissingExtra, check_path
+from .errors import InputError, MissingExtra, check_path, parse_json, shown
 from .inference import predict_probabilities
 from .models.classifier import VATClassifier
 from .models.setting import WithoutEffect
@@ -95,7 +94,8 @@ def read_from(name: str, file: str, as_what: str = "", advice: str = "") -> Iter
     except (InputError, MissingExtra, WithoutEffect):
         raise
     except Exception as error:  # transformers, safetensors and tokenizers raise any kind for what they did not expect
-        raise InputError(f"{name} cannot be loaded{as_what}: {_file(name, file)}{reason(error)}{advice}") from error
+        told = name if name.isprintable() else shown(name)
+        raise InputError(f"{told} cannot be loaded{as_what}: {_file(name, file)}{reason(error)}{advice}") from error
 
 
 def check_class_names(config) -> None:
@@ -129,7 +129,7 @@ def check_weights(name: str, config, auto_class, as_what: str = "") -> None:
     files = [SAFE_WEIGHTS_NAME]
     if not (folder / SAFE_WEIGHTS_NAME).is_file() and (folder / SAFE_WEIGHTS_INDEX_NAME).is_file():
         with read_from(name, SAFE_WEIGHTS_INDEX_NAME, as_what):
-            files = sorted(set(json.loads((folder / SAFE_WEIGHTS_INDEX_NAME).read_bytes())["weight_map"].values()))
+            files = sorted(set(parse_json((folder / SAFE_WEIGHTS_INDEX_NAME).read_bytes())["weight_map"].values()))
     shapes: dict[str, list[int]] = {}
     for file in files:
         with read_from(name, file, as_what):

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, parse_json
 
 RECORD_NAME = ".hf_vat_outputs.json"  # in each folder with outputs of a command: what it wrote there, by SHA-256
 _PARTIAL = ".hf_vat-*.partial"
@@ -77,6 +77,10 @@ def claim(path: Path, told: str) -> None:
     Raises:
         InputError: if there is such a file that no command has written, or that has changed since, or something else.
     """
+    if path.is_symlink():
+        raise InputError(
+            f"{told}: {path} is a link, which a file would take the place of; give the file that it leads to, or another."
+        )
     if path.exists():
         if not path.is_file():
             raise InputError(f"{told}: {path} is no regular file, and what is there would be lost; choose another.")
@@ -106,7 +110,7 @@ def _record(path: Path, written: str) -> None:
 
 def _records(folder: Path) -> dict[str, list[str]]:
     try:
-        found = json.loads((folder / RECORD_NAME).read_text(encoding="utf-8"))
+        found = parse_json((folder / RECORD_NAME).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -115,6 +115,15 @@ def test_f50_a_process_that_is_killed_while_it_replaces_a_file_does_not_lose_it(
     assert path.read_text() == ("new" if replaced else "old")
 
 
+@pytest.mark.parametrize("leads_to", ["there.csv", "nowhere.csv", "link"])
+def test_f50_a_link_is_not_replaced(tmp_path, leads_to):
+    """To a file, to none, or to itself."""
+    (tmp_path / "there.csv").write_text("ours or not")
+    (tmp_path / "link").symlink_to(tmp_path / leads_to)
+    with pytest.raises(InputError, match="link is a link, which a file would take the place of"):
+        claim(tmp_path / "link", "--csv")
+
+
 def test_f51_a_device_is_no_file_to_write(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="no regular file"):

@@ -1,7 +1,6 @@
 """Pretrained word vectors: read those of the words that a model needs, and start its embeddings with them."""
 
 import gzip
-import json
 import mmap
 import re
 import textwrap
@@ -20,7 +19,7 @@ from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerBase
 
-from hf_vat.errors import InputError, check_path
+from hf_vat.errors import InputError, check_path, parse_json
 from hf_vat.inference import whole_number
 
 # Where sentence-transformers keeps the word vectors of its models, and in which files.
@@ -248,7 +247,7 @@ def _folder_rows(folder: Path) -> _Rows:
         if len(arrays) == len(tables) == 1:
             matrix, words = np.load(arrays[0], mmap_mode="r", allow_pickle=False), _only_column(tables[0])
         elif (module / _WEIGHTS).is_file() and (module / _WORDS).is_file():
-            words = json.loads((module / _WORDS).read_text(encoding="utf-8"))["vocab"]
+            words = parse_json((module / _WORDS).read_text(encoding="utf-8"))["vocab"]
             matrix = safe_open(module / _WEIGHTS, framework="np").get_slice("emb_layer.weight")
         else:
             raise InputError(

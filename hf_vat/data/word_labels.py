@@ -4,7 +4,6 @@ Both are read into columns `tokens` (list of strings), `token_labels` (one for e
 very negative, over 2, neutral, to 4, very positive.
 """
 
-import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from datasets import Dataset, Features, Value
 from datasets import Sequence as ListOf
 
-from hf_vat.errors import InputError, check_path
+from hf_vat.errors import InputError, check_path, parse_json
 from hf_vat.models.words import split_words
 
 logger = logging.getLogger(__name__)
@@ -210,7 +209,7 @@ def read_semeval_messages(path: Path) -> dict[str, list[str]]:
 
 def _read_record(line: str) -> tuple[list[str], list[int], int] | None:
     try:
-        record = json.loads(line)
+        record = parse_json(line)
         tokens, token_labels, label = record["tokens"], record["token_labels"], record["label"]
         fits = all(isinstance(token, str) for token in tokens) and len(tokens) == len(token_labels)
         return (tokens, token_labels, label) if fits and {*token_labels, label} <= set(range(5)) else None

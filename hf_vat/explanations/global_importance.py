@@ -18,7 +18,7 @@ import torch
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.faithfulness.perturb import rank_words
-from hf_vat.inference import check_tokenizer, forward_batches, whole_number
+from hf_vat.inference import check_classifier, check_tokenizer, forward_batches, whole_number
 from hf_vat.models.words import encode_words, maximum_length, special_tokens_around
 from hf_vat.writing import written_beside
 
@@ -165,6 +165,7 @@ def mask_importance(
     if subwords not in _SUBWORDS:
         raise InputError(f"subwords is {subwords!r}; choose one of {', '.join(map(repr, _SUBWORDS))}.")
     check_tokenizer(tokenizer)
+    check_classifier(model)
     special = set(tokenizer.all_special_ids)
     forms: dict[str, Counter[tuple[int, ...]]] = defaultdict(Counter)  # for each word the tokens it is written with
     held: Counter[str] = Counter()

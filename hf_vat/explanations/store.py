@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import torch
 
-from hf_vat.errors import InputError, check_path
+from hf_vat.errors import InputError, check_path, parse_json
 from hf_vat.models.words import EncodedText
 from hf_vat.writing import locked, written_beside
 
@@ -73,6 +73,8 @@ class LineStore(Generic[Result]):
         more: Sequence = (),
     ):
         self.path, self.kind, self.finished = check_path(path), kind, 0
+        if self.path.is_symlink():
+            self.path = self.path.resolve()  # the link stays, also where it leads to no file yet
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Future | None = None
         self._to_fields, self._from_fields = to_fields, from_fields
@@ -361,7 +363,7 @@ def _read(path: Path, kind: str) -> tuple[dict, list[bytes]]:
 
 def _header(path: Path, kind: str, line: bytes) -> dict:
     try:
-        header = json.loads(line)
+        header = parse_json(line)
         known = isinstance(header, dict) and header.get("format") == _format(kind)
     except ValueError:
         known = False
@@ -376,7 +378,7 @@ def _shown(name: str, header: dict) -> str:
 
 def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number: int, line: bytes) -> Result:
     try:
-        return from_fields(json.loads(line))
+        return from_fields(parse_json(line))
     except (ValueError, TypeError) as error:
         raise InputError(
             f"{path}: line {number + 1} is no {kind} ({error}). The file is damaged: choose another, or delete it to begin "

@@ -245,7 +245,7 @@ def _bootstrap(values: np.ndarray, confidence: float, n_resamples: int, seed: in
 def _numbers(values, name: str) -> np.ndarray:
     try:
         values = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {shown(values)}; give a flat list of numbers.") from None
     if values.ndim != 1 or values.size < 2:
         raise InputError(

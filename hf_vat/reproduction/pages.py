@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, parse_json
 from hf_vat.explanations import Explanation
 from hf_vat.report import Table, write_report
 from hf_vat.report.tables import markdown
@@ -74,7 +74,7 @@ def refuse_foreign(folder: Path, name: str) -> None:
     """
     record = folder / f"{name}.json"
     try:
-        if {"command", "cells"} <= json.loads(record.read_text(encoding="utf-8")).keys():
+        if {"command", "cells"} <= parse_json(record.read_text(encoding="utf-8")).keys():
             return
     except (FileNotFoundError, ValueError, AttributeError):
         pass

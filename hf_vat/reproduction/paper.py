@@ -1,6 +1,5 @@
 """What a paper says of itself so that it can be reproduced: what there is to run, its numbers, and what a page tells."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, parse_json
 from hf_vat.explanations import load_explanations
 from hf_vat.report import Table
 
@@ -345,7 +344,7 @@ class Paper(ABC):
             InputError: if the file is none of `write`.
         """
         try:
-            summary = json.loads(Path(file).read_text(encoding="utf-8"))
+            summary = parse_json(Path(file).read_text(encoding="utf-8"))
             results = self.results({self.cell(**one["cell"]): one for one in summary["cells"]})
             # The paper's numbers are those of today; earlier files had some that are on another scale.
             summary["claims"] = [results.beside_paper(claim) for claim in summary["claims"]]

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
+from hf_vat.errors import parse_json
 from hf_vat.writing import digest, flush_to_disk, locked, remove_partial, write_text, written_beside
 
 from .arguments import VATTrainingArguments
@@ -82,7 +83,7 @@ class CheckpointingTrainer(PushingTrainer):
         _write_json(Path(self.args.output_dir, f"{split}_results.json"), metrics)
         if combined:
             path = Path(self.args.output_dir, "all_results.json")
-            known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            known = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
             _write_json(path, known | metrics)
 
     def save_state(self) -> None:
@@ -154,7 +155,7 @@ def find_fault(checkpoint: Path, with_best: bool = False) -> str | None:
         return fault
     if not any(path.name.startswith("rng_state") for path in checkpoint.iterdir()):
         return "it holds the model alone (save_only_model)"
-    best = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))["best_model_checkpoint"]
+    best = parse_json((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))["best_model_checkpoint"]
     if with_best and best is not None:
         fault = _fault_of_files(checkpoint.with_name(Path(best).name))
         return fault and f"the best checkpoint until then, {Path(best).name}, cannot be used, as {fault}"
@@ -165,7 +166,7 @@ def _fault_of_files(checkpoint: Path) -> str | None:
     if not checkpoint.is_dir():
         return "it is missing"
     try:
-        manifest = json.loads((checkpoint / MANIFEST_NAME).read_text(encoding="utf-8"))
+        manifest = parse_json((checkpoint / MANIFEST_NAME).read_text(encoding="utf-8"))
         files = [(checkpoint / name, known["size"], known["sha256"]) for name, known in manifest["files"].items()]
     except FileNotFoundError:
         return f"it has no {MANIFEST_NAME}, which is written last"

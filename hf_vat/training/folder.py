@@ -13,7 +13,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from hf_vat.data import DataArguments
 from hf_vat.data.files import local_files
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, parse_json
 
 from .arguments import VATTrainingArguments
 from .checkpoints import alone_in, find_whole
@@ -63,7 +63,7 @@ def claim_output_dir(model_args: ModelArguments, data_args: DataArguments, args:
             raise InputError(f"{resume} is not a checkpoint of the run in {folder}, which is empty.")
         return None
     try:
-        found = json.loads((folder / RUN_NAME).read_text(encoding="utf-8"))
+        found = parse_json((folder / RUN_NAME).read_text(encoding="utf-8"))
         given = run_settings(model_args, data_args, args)
         different = []
         for group, made in {"model": ModelArguments, "data": DataArguments, "training": VATTrainingArguments}.items():
@@ -149,7 +149,7 @@ def check_fingerprints(folder: Path, found: dict[str, str]) -> None:
         InputError: naming what has changed.
     """
     try:
-        before = json.loads((folder / RUN_NAME).read_text(encoding="utf-8")).get("fingerprints", {})
+        before = parse_json((folder / RUN_NAME).read_text(encoding="utf-8")).get("fingerprints", {})
     except FileNotFoundError:  # a new run
         return
     different = [name for name in {**before, **found} if before.get(name) != found.get(name)]

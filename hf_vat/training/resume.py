@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedConfig
 
-from hf_vat.errors import InputError
+from hf_vat.errors import InputError, parse_json
 from hf_vat.models.setting import declared_settings
 
 from .arguments import VATTrainingArguments
@@ -66,7 +66,7 @@ def read_state(checkpoint: str, settings: dict) -> Progress:
     path = Path(checkpoint, STATE_NAME)
     if not path.is_file():
         raise InputError(f"{checkpoint} is not a checkpoint of VATTrainer: it has no {STATE_NAME}.")
-    state = json.loads(path.read_text(encoding="utf-8"))
+    state = parse_json(path.read_text(encoding="utf-8"))
     different = [
         f"{name} was {value!r} and is {settings[name]!r}"
         for name, value in sorted({"class_weights": None, **state["settings"]}.items())

@@ -111,6 +111,25 @@ def test_what_the_disk_refuses_is_told_and_what_was_written_stays(stub, stub_tok
     assert without_time(explain(stub, stub_tokenizer, TEXTS, "lime", save_to=path, **LIME)) == expected
 
 
+@pytest.mark.parametrize("begun", [None, b"", b'{"format": "hf_vat '])
+def test_f50_a_link_leads_to_the_file_that_is_written(stub, stub_tokenizer, tmp_path, begun):
+    (tmp_path / "elsewhere").mkdir()
+    link, file = tmp_path / "link.jsonl", tmp_path / "elsewhere" / "lime.jsonl"
+    link.symlink_to(file)
+    if begun is not None:
+        file.write_bytes(begun)
+    made = explain(stub, stub_tokenizer, TEXTS, "lime", save_to=link, **LIME)
+    assert link.is_symlink() and without_time(load_explanations(file)) == without_time(made)
+
+
+def test_f54_a_file_of_json_that_is_nested_too_deeply_is_left_alone(stub, stub_tokenizer, tmp_path):
+    path = tmp_path / "nested.jsonl"
+    path.write_text('{"text": ' + "[" * 100_000, "utf-8")
+    with pytest.raises(InputError, match="is no file of explanations"):
+        explain(stub, stub_tokenizer, TEXTS, "random", save_to=path)
+    assert path.stat().st_size == 100_009
+
+
 @pytest.mark.parametrize("save_to", [1, True, b"x", "x\0y", "x" * 300])
 def test_what_is_no_path_is_refused(stub, stub_tokenizer, save_to):
     with pytest.raises(InputError, match="no path"):

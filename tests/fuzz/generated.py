@@ -144,7 +144,8 @@ def values(name: str, kind: str, inputs: Path, choices) -> st.SearchStrategy[lis
     elif name in _PATHS or name.endswith(("_file", "_dir")):
         one = paths(inputs)
     elif name in ("html", "json", "csv", "parquet", "save_to"):  # files of the user, or one beside them, must stay
-        one = st.sampled_from(["new/a", "a", ".", *map(str, sorted(inputs.iterdir())), str(inputs / "table.csv" / "a")])
+        of_others = [str(path) for path in sorted(inputs.iterdir()) if path.name != "empty.csv"]  # which holds nothing
+        one = st.sampled_from(["new/a", "a", ".", *of_others, str(inputs / "table.csv" / "a")])
     elif "int" in kind or "float" in kind:
         one = st.sampled_from(_NUMBERS)
     elif kind.startswith("<class 'bool'") or kind.startswith("bool"):
