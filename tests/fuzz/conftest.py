@@ -53,6 +53,16 @@ def root_logger():
     root.handlers[:], root.level = handlers, level
 
 
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist
+        session.config.workeroutput["tried"] = dict(TRIED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    TRIED.update(getattr(node, "workeroutput", {}).get("tried", {}))
+
+
 def pytest_terminal_summary(terminalreporter):
     if TRIED:
         told = ", ".join(f"{number} {name}" for name, number in sorted(TRIED.items()))
