@@ -37,6 +37,7 @@ SCRIPTS = {
     "many_texts": (many_texts.rows, {"texts": 100, "tiny_texts": 1000, "rounds": 1}),
     "adversarial": (adversarial.rows, {"epochs": 1, "train_size": 500, "texts": 20}),
 }  # what measures, and the arguments of a quick run
+NO_CPU = "The suite has not been run whole yet, on a machine with nothing beside it: `make bench`."
 NO_GPU = "No machine with a CUDA device has run `python benchmarks/gpu.py` yet."
 
 
@@ -81,9 +82,9 @@ def render() -> None:
 def rendered(page: str, results: Path) -> str:
     """The page with what its files of results say between its marks."""
     grown = json.loads((results / "costs.json").read_text(encoding="utf-8"))
-    gpu = results / "gpu.json"
+    cpu, gpu = results / "cpu.json", results / "gpu.json"
     parts = {
-        "ratios": of_rows(results / "cpu.json"),
+        "ratios": of_rows(cpu) if cpu.is_file() else NO_CPU,
         "costs": f"{grown['machine']}; medians of {grown['rounds']} rounds.\n\n{costs.page(grown)}",
         "gpu": of_rows(gpu) if gpu.is_file() else NO_GPU,
     }
