@@ -20,8 +20,6 @@ def test_the_page_is_what_the_results_give():
 
 
 def test_every_promise_has_a_finite_ratio_in_the_results():
-    if not (suite.RESULTS / "cpu.json").is_file():
-        pytest.skip("`make bench` has not been run whole yet, on a machine with nothing beside it")
     rows = json.loads((suite.RESULTS / "cpu.json").read_text(encoding="utf-8"))["rows"]
     assert len(rows) >= 18
     for row in map(Row.from_dict, rows):
@@ -37,7 +35,7 @@ def test_rendering_replaces_what_is_between_the_marks(tmp_path):
     page = suite.rendered(suite.PAGE.read_text(encoding="utf-8"), tmp_path)
     told = "| a step | stock | s | 1 | 2 | 0.500 | 0.400 to 0.600 | ≤ 0.60 |"
     assert page.splitlines().count(told) == 2
-    assert suite.NO_GPU not in page and suite.NO_CPU not in page
+    assert suite.NO_GPU not in page
     assert suite.rendered(page, tmp_path) == page
 
 
