@@ -21,7 +21,7 @@ from hf_vat import BertForVATClassification, BertVATConfig, InputError, VATTrain
 from hf_vat.cli import method_settings, output_folder, parse_arguments, run
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_outputs
 from hf_vat.report import table
 from hf_vat.training import show_epochs
 
@@ -92,7 +92,7 @@ def one_run(args: PlantedArguments, methods: dict, variant: str, seed: int, fold
     model = train(args, splits["train"], tokenizer, seed, folder)
     test = splits["test"]
     labels = np.array(test["label"])
-    predicted = predict_probabilities(model, tokenizer, tokenizer(test["text"][:])["input_ids"]).argmax(1)
+    predicted = predict_outputs(model, tokenizer, tokenizer(test["text"][:])["input_ids"]).argmax(1)
     accuracy = float((predicted == labels).mean())
     rows = test.select(np.flatnonzero(predicted == labels))
     rows = rows.filter(lambda row: any(row["rationale"]))

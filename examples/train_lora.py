@@ -17,7 +17,7 @@ from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import import_extra
 from hf_vat.training import ModelArguments, VATTrainer, VATTrainingArguments, modules_to_save, show_epochs
 from hf_vat.training.loading import load_model
-from hf_vat.training.run import accuracy_and_macro_f1
+from hf_vat.training.metrics import accuracy_and_macro_f1
 
 
 @dataclass

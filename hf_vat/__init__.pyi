@@ -1,6 +1,7 @@
 # ruff: noqa: I001 - it would give each name an import of its own
 # What the package offers, for type checkers; __init__.py reads it to find where a name is loaded from.
 from . import (
+    callers as callers,
     comparison as comparison,
     data as data,
     errors as errors,

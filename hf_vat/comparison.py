@@ -16,11 +16,14 @@ from importlib.metadata import version
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hf_vat.callers import as_classifier
 from hf_vat.errors import InputError, check_list, check_texts, import_extra, parse_json, shown
 from hf_vat.explanations import METHODS, Explanation, explain
+from hf_vat.explanations.explainers import targets_of_texts
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import (
     ERASER_SHARES,
@@ -42,10 +45,15 @@ from hf_vat.inference import check_classifier, encode_texts, model_name, progres
 from hf_vat.models.words import EncodedText
 from hf_vat.report import Table, table
 from hf_vat.report.comparison import comparison_table, write_comparison
+from hf_vat.targets import check_golds, check_targets
+from hf_vat.windowed import in_windows
 from hf_vat.writing import written_beside
 
 RANDOM = "random"
-_CURVES = ("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "comprehensiveness", "sufficiency", "recall")
+_CURVES = (
+    *("prob_drop", "accuracy_drop", "posthoc_gold", "posthoc_self", "output_change", "posthoc_change"),
+    *("comprehensiveness", "sufficiency", "recall"),
+)
 _MOST = 10  # methods, beside random
 
 
@@ -101,6 +109,7 @@ class ExplainerComparison:
         """The scores of the table and of the paired tests, in order."""
         k = self.at
         names = [f"prob_drop@{k}", f"accuracy_drop@{k}", f"posthoc_gold@{k}", f"posthoc_self@{k}", "area_prob"]
+        names += [f"output_change@{k}", f"output_change_sd@{k}", f"posthoc_change@{k}", "area_output"]
         names += ["aopc_comprehensiveness", "aopc_sufficiency", f"recall@{k}", f"f1@{k}", "token_f1", "iou_f1", "auprc"]
         return [name for name in names if name in self.intervals[RANDOM]]
 
@@ -134,7 +143,7 @@ class ExplainerComparison:
                 x, y = first.values[score][known], second.values[score][known]
                 test = paired_bootstrap(x, y, self.confidence)
                 row = {"a": a, "b": b, "score": score, **test._asdict(), "test": "paired bootstrap"}
-                if score.startswith("posthoc") and RANDOM not in (a, b):
+                if score.startswith(("posthoc_gold", "posthoc_self")) and RANDOM not in (a, b):
                     exact = mcnemar(x == 1, y == 1)
                     row |= {"test": "McNemar", "p_value": exact.p_value, "only_a": exact.only_a, "only_b": exact.only_b}
                 tests.append(row)
@@ -211,10 +220,10 @@ class ExplainerComparison:
 
 def compare_explainers(
     model,
-    tokenizer,
-    texts: Sequence[str | Sequence[str]],
-    labels: Sequence[int],
-    methods: Sequence[str] | Mapping[str, dict],
+    tokenizer=None,
+    texts: Sequence[str | Sequence[str] | Mapping[str, Any]] = (),
+    labels: Sequence | None = None,
+    methods: Sequence[str] | Mapping[str, dict] = (),
     *,
     scorer=None,
     scorer_tokenizer=None,
@@ -234,8 +243,9 @@ def compare_explainers(
     """Explain texts by several methods and measure how faithful each is, beside random rankings.
 
     Args:
-        model: the classifier that is explained; its predicted class is.
-        labels: gold class ids.
+        model: the classifier that is explained: its predicted class; each of the labels that it gives a text, or each of its
+            scores, as if these were texts of their own.
+        labels: gold class ids; of several labels and of scores as in [`explain`], or None where they are not known.
         methods: names of methods of [`explain`]; or for each name to show the settings of its method, where "method"
             names the method if the name is another: `{"lime 5000": {"method": "lime", "n_samples": 5000}}`.
         scorer: the classifier that is asked about texts without their top words; `model` itself by default.
@@ -257,10 +267,17 @@ def compare_explainers(
     if isinstance(methods, str):
         raise InputError(f"methods is the one string {methods!r}; give a list of methods, such as [{methods!r}].")
     check_list("methods", list(methods) if isinstance(methods, Mapping) else methods)
-    if (scorer is None) != (scorer_tokenizer is None):
-        raise InputError("A scorer and its tokenizer must be given together, or neither.")
-    for one in (model, scorer or model):
-        check_classifier(one)
+    if scorer is None and scorer_tokenizer is not None:
+        raise InputError("A scorer's tokenizer is given without the scorer; give both, or neither.")
+    model, tokenizer = as_classifier(model, tokenizer)
+    if scorer is not None:
+        scorer, scorer_tokenizer = as_classifier(scorer, scorer_tokenizer)
+    problem, others = check_classifier(model), check_classifier(scorer or model)
+    if problem != others and problem.names == others.names:
+        raise InputError(
+            f"Model and scorer are asked for different things, {problem.kind} and {others.kind}, or have other label_thresholds; "
+            "give a scorer of the same kind."
+        )
     if scorer is not None and model.config.id2label != scorer.config.id2label:
         raise InputError(
             f"Model and scorer have different classes, {model.config.id2label} and {scorer.config.id2label}; give a scorer "
@@ -288,9 +305,23 @@ def compare_explainers(
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
     seeds, ks, shares = check_seeds(seeds), check_ks(ks), check_list("shares", shares)
     # Whatever can be wrong is found before the first text is explained, which may take hours.
-    encoded = encode_texts(tokenizer, texts, model, max_length)
-    if rationales is not None:
-        rationales = _check_rationales(rationales, encoded)
+    encoded = encode_texts(tokenizer, texts, in_windows(model, tokenizer, max_length), max_length)
+    marked_words = None if rationales is None else _check_rationales(rationales, encoded)
+    targets = None
+    if not problem.is_single_label:
+        windowed, all_of_them = (
+            in_windows(model, tokenizer, max_length),
+            check_targets([None] * len(texts), texts, problem),
+        )
+        asked = targets_of_texts(windowed, tokenizer, encoded, all_of_them, problem, batch_size)
+        known = list(check_list("labels", [None] * len(texts) if labels is None else labels))
+        golds = check_golds(known, texts, problem)
+        places = [place for place, some in enumerate(asked) for _ in some]
+        targets = [target for some in asked for target in some]
+        texts, encoded = [texts[place] for place in places], [encoded[place] for place in places]
+        labels = None if any(gold is None for gold in golds) else [known[place] for place in places]
+        marked_words = None if marked_words is None else [marked_words[place] for place in places]
+    all_marked = marked_words
     calls = {name: {"method": name, **settings} for name, settings in methods.items()}
     inputs = Faithfulness.count_inputs(len(texts), len(calls) + len(seeds), ks, shares)
     for call in calls.values():
@@ -305,6 +336,7 @@ def compare_explainers(
             texts,
             labels,
             seen=[text.seen for text in encoded],
+            targets=targets,
             ks=ks,
             shares=shares,
             operator=operator,
@@ -321,11 +353,10 @@ def compare_explainers(
             )
             for score in baseline.results[0].values
         }
-        if rationales is not None:
-            all_rationales = rationales
+        if all_marked is not None:
             # As for faithfulness: words that the model did not see cannot be ranked.
-            rationales = [_seen(flags, text.seen) for flags, text in zip(all_rationales, encoded, strict=True)]
-            values |= _expected_by_chance(rationales, ks, baseline.seeds)
+            marked_words = [_seen(flags, text.seen) for flags, text in zip(all_marked, encoded, strict=True)]
+            values |= _expected_by_chance(marked_words, ks, baseline.seeds)
         seed_means = {
             score: [result.scores[score] for result in baseline.results] for score in baseline.results[0].scores
         }
@@ -337,6 +368,7 @@ def compare_explainers(
                 model,
                 tokenizer,
                 texts,
+                target=targets,
                 labels=labels,
                 batch_size=batch_size,
                 seed=seed,
@@ -348,15 +380,15 @@ def compare_explainers(
             )
             measured = faithfulness.measure(made, name)
             values = {score: _spread(column, measured.rows, len(texts)) for score, column in measured.values.items()}
-            if rationales is not None:
-                values |= _against_rationales([_seen(one.scores, one.seen) for one in made], rationales, ks)
+            if marked_words is not None:
+                values |= _against_rationales([_seen(one.scores, one.seen) for one in made], marked_words, ks)
             seconds = _seconds(made, save_folder, name)
             results[name] = MethodResult(made[0].settings, seconds, measured.n_tied, values, explanations=made)
         bar.update(bar.total - bar.n)  # texts without words
     results[RANDOM] = random
     setup = {
         "model": model_name(model),
-        "model_accuracy": float(np.mean([explanation.correct for explanation in made])),
+        **({} if made[0].correct is None else {"model_accuracy": float(np.mean([bool(one.correct) for one in made]))}),
         **{name: value for name, value in measured.setup.items() if name != "explainer"},
         "random_seeds": baseline.seeds,
         "confidence": confidence,
@@ -364,11 +396,10 @@ def compare_explainers(
         "max_length": max_length,
         "versions": {package: version(package) for package in ("hf-vat", "torch", "transformers")},
     }
-    if rationales is not None:
-        marked = sum(map(sum, all_rationales))
-        setup |= {"n_marked_words": marked, "n_marked_words_not_seen": marked - sum(map(sum, rationales))}
-        rationales = all_rationales
-    return ExplainerComparison(setup, results, faithfulness.ks, faithfulness.shares, rationales, confidence)
+    if all_marked is not None and marked_words is not None:
+        marked = sum(map(sum, all_marked))
+        setup |= {"n_marked_words": marked, "n_marked_words_not_seen": marked - sum(map(sum, marked_words))}
+    return ExplainerComparison(setup, results, faithfulness.ks, faithfulness.shares, all_marked, confidence)
 
 
 def _seconds(explanations: Sequence[Explanation], folder: str | PathLike | None, method: str) -> float | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from hf_vat.models.words import split_words
+from hf_vat.models.words import PAIR, split_words
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -41,24 +41,41 @@ def import_extra(module: str, extra: str = "explain") -> ModuleType:
         raise MissingExtra(f"This needs {package}; run: pip install 'hf-vat[{extra}]'") from error
 
 
-def check_texts(texts) -> list[str | tuple[str, ...]]:
+def check_texts(texts) -> list[Any]:
     """A list of texts, once for every function that takes texts.
 
     Returns:
-        The texts as given; one that is already split into words, a list or tuple of them, as a tuple.
+        The texts as given; one that is already split into words, a list or tuple of them, as a tuple; a pair of texts as a
+        dictionary of `text` and `text_pair`.
 
     Raises:
-        InputError: if it is one string, or an entry is neither a text that can be encoded nor a list of visible words,
-            naming its position.
+        InputError: if it is one string, or an entry is neither a text that can be encoded nor a list of visible words nor a
+            pair of these, naming its position.
     """
+    if isinstance(texts, Mapping):
+        raise InputError(f"texts is the one pair {shown(texts)}; give a list of pairs, such as [pair].")
     if isinstance(texts, str):
         raise InputError(f"texts is the one string {texts!r}; give a list of texts, such as [text].")
     if not isinstance(texts, Iterable):
         raise InputError(f"texts is {texts!r}; give a list of texts, such as ['a good film'].")
     return [
-        _check_words(text, position) if isinstance(text, list | tuple) else _check_text(text, f"Text {position}")
+        _check_pair(text, f"Text {position}") if isinstance(text, Mapping) else _check_one(text, f"Text {position}")
         for position, text in enumerate(texts)
     ]
+
+
+def _check_pair(given: Mapping, name: str):
+    if "text" not in given or not set(given) <= set(PAIR):
+        raise InputError(
+            f"{name} has the keys {', '.join(map(shown, given))}; a pair is a dictionary of text and text_pair, such as "
+            "{'text': 'A man sleeps.', 'text_pair': 'A man is awake.'}."
+        )
+    checked = {key: _check_one(text, f"{name}, {key}") for key, text in given.items() if text is not None}
+    return checked if "text_pair" in checked else checked["text"]
+
+
+def _check_one(text, name: str):
+    return _check_words(text, name) if isinstance(text, list | tuple) else _check_text(text, name)
 
 
 def _check_text(text, name: str) -> str:
@@ -72,12 +89,12 @@ def _check_text(text, name: str) -> str:
     return str(text)  # NumPy has strings of its own
 
 
-def _check_words(words, position: int) -> tuple[str, ...]:
-    checked = tuple(_check_text(word, f"Text {position}, word {index}") for index, word in enumerate(words))
+def _check_words(words, name: str) -> tuple[str, ...]:
+    checked = tuple(_check_text(word, f"{name}, word {index}") for index, word in enumerate(words))
     for index, word in enumerate(checked):
         if word != word.strip() or not split_words(word):
             raise InputError(
-                f"Text {position}, word {index} is {word!r}; a word must hold a visible character, and no white space at either end. "
+                f"{name}, word {index} is {word!r}; a word must hold a visible character, and no white space at either end. "
                 "Remove or strip it."
             )
     return checked

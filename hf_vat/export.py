@@ -7,7 +7,8 @@ classifier = OnnxClassifier(folder)
 ```
 
 What leaves is what a prediction needs: token ids in, `logits` and, where the model has them, `token_importance` (attention)
-and `token_mask` out, for any number of texts of any length that the model takes. Everything is compared with PyTorch before
+and `token_mask` out, for any number of texts of any length that the model takes; of one that reads longer texts in windows, for
+texts of one window. Everything is compared with PyTorch before
 it is handed over.
 """
 
@@ -82,7 +83,7 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder.")
     program = _trace(classifier, tokenizer)
-    example = _batch(tokenizer, model, _EXAMPLE)
+    example = _batch(tokenizer, classifier.model, _EXAMPLE)
     axes = {name: {0: "batch", 1: "sequence"} for name in example}
     outputs = list(classifier(**example))
     with dynamic_lstm():
@@ -101,9 +102,9 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
         for file in Path(made).iterdir():
             file.replace(folder / file.name)
     tokenizer = copy.deepcopy(tokenizer)
-    tokenizer.model_max_length = maximum_length(model, tokenizer)
+    tokenizer.model_max_length = maximum_length(classifier.model, tokenizer)
     tokenizer.save_pretrained(folder)
-    config = copy.deepcopy(model.config)
+    config = copy.deepcopy(classifier.model.config)
     for name in ("auto_map", "custom_pipelines"):  # the file shall ask for no code
         vars(config).pop(name, None)
     config.to_json_file(folder / "config.json")
@@ -134,6 +135,7 @@ class OnnxClassifier(nn.Module):
             self.session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
         except Exception as error:  # of onnxruntime, each of its own class
             raise InputError(f"{path} cannot be loaded: {' '.join(str(error).split())}") from error
+        self.folder = folder
         self.config = AutoConfig.from_pretrained(folder, return_dict=True)
         self.device = torch.device("cpu")
         # In the place of weights, by which stored explanations know their model.
@@ -165,6 +167,8 @@ class _Tensors(nn.Module):
         if model.dtype != torch.float32:
             raise InputError(f"The model is in {model.dtype}; load it with dtype=torch.float32 to export it.")
         self.model = copy.deepcopy(model).cpu().requires_grad_(False)
+        if getattr(model.config, "window_length", None) is not None:  # a program cannot branch by the length of a text
+            self.model.config.window_length = self.model.config.window_overlap = None
         self.eval()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None) -> dict[str, torch.Tensor]:

@@ -1,13 +1,13 @@
 """Forward passes over many texts: sorted by length, in batches, without gradients or randomness.
 
 A list of token ids may hold positions that the model does not attend to: there stands -1 - id, for the id that the model
-is given (see [`absent`]).
+is given (see [`absent`]). Above the lowest 32 bits of an id stands the token's type (see [`EncodedText.typed_ids`]).
 """
 
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from math import inf
 from typing import Any, TypeVar
@@ -19,8 +19,10 @@ from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError, Range
 from .models import WordEncoderConfig
-from .models.classes import class_id, class_names
-from .models.words import EncodedText, encode_words, maximum_length, special_token_types
+from .models.classes import class_id
+from .models.configuration_vat import SEE_PADDING
+from .models.problems import Problem
+from .models.words import TYPE_BITS, EncodedText, encode_words, maximum_length
 
 Ids = TypeVar("Ids", int, np.ndarray)
 
@@ -44,8 +46,8 @@ def absent(token_id: Ids) -> Ids:
     return -1 - token_id
 
 
-def check_classifier(model) -> list[str]:
-    """The classes of a model that chooses one of two or more for a text.
+def check_classifier(model) -> Problem:
+    """What a model is asked about a text: for one of several classes, for any number of labels, or for scores.
 
     Raises:
         InputError: if it is no such model, or wrapped in another module.
@@ -56,15 +58,23 @@ def check_classifier(model) -> list[str]:
             f"The model is a {type(model).__name__}, which has no config or device of its own; give a classifier of transformers "
             "itself, such as model.module of a wrapped one."
         )
-    problem_type = getattr(config, "problem_type", None)
-    if problem_type not in (None, "single_label_classification") or config.num_labels < 2:
-        kinds = {"multi_label_classification": "multi-label", "regression": "a regression model"}
-        kind = kinds.get(str(problem_type), f"a model with num_labels={config.num_labels}")
+    try:
+        return Problem.of(config)
+    except ValueError as error:
+        raise InputError(f"The model's configuration cannot be used: {error}") from None
+
+
+def check_chooser(model) -> None:
+    """
+    Raises:
+        InputError: if it is no classifier, or none that chooses one of several classes for a text.
+    """
+    problem = check_classifier(model)
+    if not problem.is_single_label:
         raise InputError(
-            f"The model is {kind}; explanations are for models that choose one of two or more classes, with one logit "
-            "for each class."
+            f"The model's problem_type is {problem.kind!r}; this analysis compares the probabilities of classes, of which each text "
+            "has one. Give a model of that kind."
         )
-    return class_names(config)
 
 
 def check_tokenizer(tokenizer) -> None:
@@ -89,7 +99,10 @@ def encode_texts(tokenizer, texts: list, model, max_length: int | None) -> list[
     largest = maximum_length(model, tokenizer)
     if max_length is None:
         max_length = largest
-    max_length = whole_number("max_length", max_length, tokenizer.num_special_tokens_to_add() + 1, largest)
+    elif getattr(model.config, "window_length", None) is not None:
+        largest = _LONGEST
+    pairs = any(isinstance(text, Mapping) for text in texts)
+    max_length = whole_number("max_length", max_length, tokenizer.num_special_tokens_to_add(pairs) + 1, largest)
     return encode_words(tokenizer, texts, max_length)
 
 
@@ -99,13 +112,21 @@ def class_ids(name: str, labels: Sequence, names: Sequence[str]) -> list[int | N
     Raises:
         InputError: if one is neither.
     """
-    found = []
-    for position, label in enumerate(labels):
-        try:
-            found.append(None if label is None else class_id(label, names))
-        except ValueError as error:
-            raise InputError(f"{name}[{position}] {error}") from None
-    return found
+    return [
+        None if label is None else known_class_id(f"{name}[{position}]", label, names)
+        for position, label in enumerate(labels)
+    ]
+
+
+def known_class_id(name: str, label, names: Sequence[str]) -> int:
+    """
+    Raises:
+        InputError: if there is no such class; see [`class_id`].
+    """
+    try:
+        return class_id(label, names)
+    except ValueError as error:
+        raise InputError(f"{name} {error}") from None
 
 
 def whole_number(name: str, value, least: int, most: int | None = None) -> Any:
@@ -117,6 +138,8 @@ def whole_number(name: str, value, least: int, most: int | None = None) -> Any:
     return Range(least, inf if most is None else most, whole=True).checked(name, value)
 
 
+_LONGEST = 2**31 - 1  # tokens of a text that is read in windows; a tokenizer cannot count more
+_ID = 2**TYPE_BITS - 1  # the bits of a typed id that are the id itself
 _SHARED: dict[object, tuple[int, AbstractContextManager]] = {}
 _SHARED_LOCK = threading.RLock()
 
@@ -167,11 +190,11 @@ def forward_batches(
     """Run token id lists through a model in eval mode without gradients, longest first.
 
     The batches depend on the lists alone, not on their order, so results are bit-equal in any order. Where the tokenizer
-    pads on the left, only lists of equal length share a batch, and nothing is padded: on the right XLNet would read its
+    pads on the left, or the model sees padding, only lists of equal length share a batch, and nothing is padded: on the right XLNet would read its
     text vector from padding, on the left GPT-2 would count positions from it.
 
     Args:
-        input_ids: token ids with special tokens, one list per text.
+        input_ids: token ids with special tokens and types, one list per text.
         batch_size: the largest batch that the model is given.
         ask: a method of the model that takes the batch in place of its forward pass, such as `token_states`.
 
@@ -183,18 +206,18 @@ def forward_batches(
     """
     known = embedding_rows(model)
     order = sorted(range(len(input_ids)), key=lambda position: (-len(input_ids[position]), tuple(input_ids[position])))
-    types = special_token_types(tokenizer)
     options = named_outputs(model) if ask is None else {}
     ask = model if ask is None else ask
+    equal_lengths = tokenizer.padding_side == "left" or sees_padding(model)
     with evaluation_mode(model):
         start = 0
         while start < len(order):
             positions = order[start : start + batch_size]
-            if tokenizer.padding_side == "left":
+            if equal_lengths:
                 length = len(input_ids[positions[0]])
                 positions = [position for position in positions if len(input_ids[position]) == length]
             start += len(positions)
-            batch = model_inputs(tokenizer, [input_ids[position] for position in positions], types)
+            batch = model_inputs(tokenizer, [input_ids[position] for position in positions])
             if (highest := int(batch["input_ids"].max())) >= known:
                 raise InputError(
                     f"The tokenizer gives the token id {highest} ({tokenizer.convert_ids_to_tokens(highest)}), but the model has "
@@ -204,6 +227,12 @@ def forward_batches(
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
                 output = ask(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
+
+
+def sees_padding(model) -> bool:
+    """Whether the numbers that a model gives for a text change with the padding beside it."""
+    encoder = getattr(model.config, "encoder", model.config)
+    return getattr(encoder, "model_type", None) in SEE_PADDING
 
 
 def named_outputs(model) -> dict[str, bool]:
@@ -219,11 +248,8 @@ def embedding_rows(model) -> float:
         return inf
 
 
-def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int] | None = None) -> dict:
-    """Tensors [B, T] for token id lists, padded on the right to the longest.
-
-    Args:
-        types: see [`special_token_types`]; worked out here if not given.
+def model_inputs(tokenizer, rows: Sequence[Sequence[int]]) -> dict:
+    """Tensors [B, T] for token id lists, padded on the right to the longest; with token types where one differs from 0.
 
     Raises:
         InputError: if something has to be padded and the tokenizer has no padding token.
@@ -240,26 +266,24 @@ def model_inputs(tokenizer, rows: Sequence[Sequence[int]], types: dict[int, int]
             )
         ids[padding] = tokenizer.pad_token_id
     attended = ~padding & (ids >= 0)
-    batch = {"input_ids": np.where(ids < 0, absent(ids), ids), "attention_mask": attended.astype(np.int64)}
-    types = special_token_types(tokenizer) if types is None else types
-    if types:
-        token_types = np.where(padding, tokenizer.pad_token_type_id, 0)
-        for token, token_type in types.items():
-            token_types[attended & (ids == token)] = token_type
-        batch["token_type_ids"] = token_types
+    ids = np.where(ids < 0, absent(ids), ids)
+    batch = {"input_ids": ids & _ID, "attention_mask": attended.astype(np.int64)}
+    types = ids >> TYPE_BITS
+    if types.any():
+        batch["token_type_ids"] = np.where(padding, tokenizer.pad_token_type_id, types)
     return {name: torch.from_numpy(values) for name, values in batch.items()}
 
 
-def predict_probabilities(
+def predict_outputs(
     model, tokenizer, input_ids: Sequence[Sequence[int]], batch_size: int = 32, bar: tqdm | None = None
 ) -> np.ndarray:
-    """Class probabilities (softmax of the logits) for token id lists; equal lists are run once.
+    """What a model says of token id lists, see [`model_outputs`]; equal lists are run once.
 
     Args:
         bar: a progress bar, which is moved by one for each of `input_ids`.
 
     Returns:
-        float64 array of shape [len(input_ids), classes], in the order of `input_ids`.
+        float64 array of shape [len(input_ids), C], in the order of `input_ids`.
 
     Raises:
         InputError: if the model does not give one finite logit for each of its classes.
@@ -267,18 +291,18 @@ def predict_probabilities(
     unique: dict[tuple[int, ...], int] = {}
     place = [unique.setdefault(tuple(ids), len(unique)) for ids in input_ids]
     repeats = Counter(place)
-    probabilities = np.zeros((len(unique), model.config.num_labels))
+    outputs = np.zeros((len(unique), model.config.num_labels))
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
     with closing(forward_batches(model, tokenizer, list(unique), batch_size)) as batches:
         for positions, output in batches:
-            probabilities[positions] = class_probabilities(model, output)
+            outputs[positions] = model_outputs(model, output)
             if bar is not None:
                 bar.update(sum(repeats[position] for position in positions))
-    return probabilities[place]
+    return outputs[place]
 
 
-def class_probabilities(model, output) -> np.ndarray:
-    """Softmax of a model's logits, float64 [B, C].
+def model_outputs(model, output) -> np.ndarray:
+    """Probabilities of classes or labels, or scores, from a model's logits: float64 [B, C]; see [`Problem.outputs`].
 
     Raises:
         InputError: if the logits do not have the shape [B, C], with one column for each class of the model, or are not
@@ -292,10 +316,10 @@ def class_probabilities(model, output) -> np.ndarray:
             f"{type(model).__name__} gives logits of shape {shape}; they must be [batch, {classes}], one column for "
             "each class in config.num_labels."
         )
-    probabilities = output.logits.cpu().double().softmax(-1).numpy()
-    if not np.isfinite(probabilities).all():
+    outputs = Problem.of(model.config).outputs(output.logits.cpu().double()).numpy()
+    if not np.isfinite(outputs).all():
         raise InputError(f"{type(model).__name__} gives logits that are not finite; its training has diverged.")
-    return probabilities
+    return outputs
 
 
 def progress_bar(label: str, total: int, progress: bool, bar: tqdm | None = None) -> AbstractContextManager[tqdm]:

@@ -114,6 +114,7 @@ _TEXT_FILE = Need("dataset_name", "local files other than .parquet and .xlsx", _
 _READ = {
     "encoding": [_TEXT_FILE],
     "class_names": [_never("hf-vat train; a trained model has its own class names")],
+    "problem_type": [_never("hf-vat train; a trained model knows what it is asked")],
     "max_train_samples": [_never("hf-vat train; here --max_eval_samples says how many rows are read")],
     "validation_share": [_never("hf-vat train, as nothing is held out here")],
     "split_seed": [
@@ -183,6 +184,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             )
         ],
         "card_examples": [_given("card_texts")],
+        "window_overlap": [_given("window_length")],
     },
     "explain": {
         **_READ,

@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
 from .errors import InputError, MissingExtra, check_path, parse_json, shown
-from .inference import predict_probabilities
+from .inference import predict_outputs
 from .models.classifier import VATClassifier
 from .models.setting import WithoutEffect
 from .models.words import maximum_length
@@ -53,7 +53,7 @@ def load_classifier(name: str):
     tokenizer = load_tokenizer(name, model)
     model.to(own_device())
     with read_from(name, CONFIG, as_what):  # some settings only show in a forward pass
-        predict_probabilities(model, tokenizer, [tokenizer("a")["input_ids"] or [0]])
+        predict_outputs(model, tokenizer, [tokenizer("a")["input_ids"] or [0]])
     return model, tokenizer
 
 

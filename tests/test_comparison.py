@@ -166,7 +166,7 @@ def test_a_scorer_of_its_own(compare, stub, stub_tokenizer, make_model):
         ({"methods": ["occlusion", "attention"]}, "Stub gives no token_importance"),
         ({"methods": {"shapley": {"exact": True}}, "texts": ["good " * 13] * 7}, "13 words.*limit is 12"),
         ({"methods": {"lime": {"operator": "drop"}}}, "operator is 'drop'"),
-        ({"scorer": object()}, "A scorer and its tokenizer"),
+        ({"scorer": object()}, "The model is a object; give its tokenizer too"),
         ({"seed": -1}, "seed is -1"),
         ({"max_length": 1}, "max_length is 1"),
         ({"confidence": 95}, "confidence"),

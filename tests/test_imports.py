@@ -35,7 +35,7 @@ def imports() -> dict[str, set[str]]:
 
 def layers() -> dict[str, int]:
     """The layer of each room, as the page on the architecture has it."""
-    rows = re.findall(r"^\| (\d) \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     return {room: int(layer) for layer, rooms in rows for room in re.findall(r"`(\w+)`", rooms)}
 
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from hf_vat import explain
+from hf_vat.embeddings import embedded_as
 from hf_vat.errors import InputError
-from hf_vat.explanations.gradients import _embedded_as
-from hf_vat.inference import absent, evaluation_mode, forward_batches, predict_probabilities, progress_bar
+from hf_vat.inference import absent, evaluation_mode, forward_batches, predict_outputs, progress_bar
 
 TEXTS = [
     "good film",
@@ -119,7 +119,7 @@ def test_f36_another_thread_sees_a_hook_that_is_only_half_registered(make_model,
     layer = model.get_input_embeddings()
     ids = torch.tensor(input_ids[:1])
     expected = layer(ids)
-    with _embedded_as(model, ids, torch.zeros_like(expected)):
+    with embedded_as(model, ids, torch.zeros_like(expected)):
         layer._forward_hooks_with_kwargs.clear()
         with ThreadPoolExecutor(1) as pool:
             assert torch.equal(pool.submit(layer, ids).result(), expected)
@@ -135,7 +135,7 @@ def test_c16_modes_return_after_an_exception(model, tokenizer, input_ids):
 
     handle = model.bert.register_forward_pre_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        predict_probabilities(model, tokenizer, input_ids)
+        predict_outputs(model, tokenizer, input_ids)
     handle.remove()
     assert modes(model) == before
 
@@ -146,16 +146,16 @@ def test_c16_modes_return_after_an_exception(model, tokenizer, input_ids):
 
     model.config.num_labels = 5  # not what the model gives: fails between two batches
     with pytest.raises(InputError, match=r"shape \(7, 2\).*\[batch, 5\]") as held:
-        predict_probabilities(model, tokenizer, input_ids)
+        predict_outputs(model, tokenizer, input_ids)
     assert held.value.__traceback__ is not None, "held, so that its frames are not yet freed"
     assert modes(model) == before
 
 
 def test_c16_a_model_in_training_mode_gives_the_same_numbers_twice(model, tokenizer, input_ids):
-    first = predict_probabilities(model, tokenizer, input_ids)
+    first = predict_outputs(model, tokenizer, input_ids)
     assert model.training
-    np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), first)
-    np.testing.assert_array_equal(predict_probabilities(model.eval(), tokenizer, input_ids), first)
+    np.testing.assert_array_equal(predict_outputs(model, tokenizer, input_ids), first)
+    np.testing.assert_array_equal(predict_outputs(model.eval(), tokenizer, input_ids), first)
 
 
 def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(model, tokenizer, input_ids):
@@ -168,7 +168,7 @@ def test_no_gradients_in_the_model_and_as_usual_in_the_callers_loop(model, token
 
 def test_random_states_are_left_as_found(model, tokenizer, input_ids):
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
-    predict_probabilities(model, tokenizer, input_ids, batch_size=2)
+    predict_outputs(model, tokenizer, input_ids, batch_size=2)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.random.get_state()[1].tolist() == before[1]
     assert random.getstate() == before[2]
@@ -179,7 +179,7 @@ def test_random_states_are_left_as_found(model, tokenizer, input_ids):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 100])
 def test_c52_no_batch_is_larger_than_asked(model, batches, tokenizer, input_ids, batch_size):
-    predict_probabilities(model, tokenizer, input_ids, batch_size)
+    predict_outputs(model, tokenizer, input_ids, batch_size)
     sizes = [len(batch["input_ids"]) for batch in batches]
     full, rest = divmod(len(TEXTS), batch_size)
     assert sizes == [batch_size] * full + [rest] * (rest > 0)
@@ -196,7 +196,7 @@ def test_longest_texts_come_first_with_the_padding_of_their_own_batch(model, bat
 
 def test_equal_inputs_are_run_once(model, batches, tokenizer):
     good, bad = tokenizer(["good film", "bad film"])["input_ids"]
-    probabilities = predict_probabilities(model, tokenizer, [good, bad, good, good, bad], batch_size=2)
+    probabilities = predict_outputs(model, tokenizer, [good, bad, good, good, bad], batch_size=2)
     assert [batch["input_ids"].tolist() for batch in batches] == [[good, bad]]
     np.testing.assert_array_equal(probabilities, probabilities[[0, 1, 0, 0, 1]])
     assert abs(probabilities[0] - probabilities[1]).max() > 1e-3
@@ -215,43 +215,43 @@ def test_c04_results_in_order_whatever_the_batch(make_model, tokenizer, input_id
     assert len(np.unique(expected[:, 0].round(4))) == len(TEXTS), "the texts must differ, or order shows nothing"
     monkeypatch.setattr(tokenizer, "padding_side", side)
     for batch_size in (1, 2, 5, 100):
-        found = predict_probabilities(model, tokenizer, input_ids, batch_size)
+        found = predict_outputs(model, tokenizer, input_ids, batch_size)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
 def test_padding_on_the_right_and_none_where_the_tokenizer_pads_on_the_left(model, batches, tokenizer, monkeypatch):
     short, long, other = tokenizer(["good", "a good film", "bad"])["input_ids"]
-    predict_probabilities(model, tokenizer, [short, long, other])
+    predict_outputs(model, tokenizer, [short, long, other])
     assert batches[0]["input_ids"].tolist() == [long, [*short, 0, 0], [*other, 0, 0]]
     assert batches[0]["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
     monkeypatch.setattr(tokenizer, "padding_side", "left")
-    predict_probabilities(model, tokenizer, [short, long, other])
+    predict_outputs(model, tokenizer, [short, long, other])
     assert [batch["input_ids"].tolist() for batch in batches[1:]] == [[long], [short, other]]
 
 
 def test_probabilities_are_the_softmax_in_float64(make_model, tokenizer, input_ids):
     model = make_model("att", num_labels=3)
-    probabilities = predict_probabilities(model, tokenizer, [tuple(ids) for ids in input_ids])
+    probabilities = predict_outputs(model, tokenizer, [tuple(ids) for ids in input_ids])
     assert probabilities.shape == (len(TEXTS), 3) and probabilities.dtype == np.float64
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=0, atol=1e-12)
 
 
 def test_no_texts_give_no_rows(make_model, tokenizer):
-    assert predict_probabilities(make_model(num_labels=3), tokenizer, []).shape == (0, 3)
+    assert predict_outputs(make_model(num_labels=3), tokenizer, []).shape == (0, 3)
 
 
 def test_c51_bit_equal_whatever_the_order(model, tokenizer, input_ids):
-    forwards = predict_probabilities(model, tokenizer, input_ids, batch_size=3)
-    backwards = predict_probabilities(model, tokenizer, input_ids[::-1], batch_size=3)
+    forwards = predict_outputs(model, tokenizer, input_ids, batch_size=3)
+    backwards = predict_outputs(model, tokenizer, input_ids[::-1], batch_size=3)
     np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
 def test_progress_bar_counts_inputs_also_equal_ones(model, tokenizer, input_ids, capsys):
     with progress_bar("scoring", 14, False) as bar:
-        predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
+        predict_outputs(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     assert capsys.readouterr() == ("", "")
     with progress_bar("scoring", 14, True) as bar:
-        predict_probabilities(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
+        predict_outputs(model, tokenizer, input_ids * 2, batch_size=2, bar=bar)
     printed = capsys.readouterr().err
     assert "scoring" in printed and "14/14" in printed
 
@@ -261,7 +261,7 @@ def test_progress_bar_counts_inputs_also_equal_ones(model, tokenizer, input_ids,
 
 def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(model, batches, tokenizer):
     [ids] = tokenizer(["a good film"])["input_ids"]
-    predict_probabilities(model, tokenizer, [[*ids[:2], absent(7), *ids[3:]]])
+    predict_outputs(model, tokenizer, [[*ids[:2], absent(7), *ids[3:]]])
     assert batches[0]["attention_mask"].tolist() == [[1, 1, 0, 1, 1]]
     assert batches[0]["input_ids"].tolist() == [[*ids[:2], 7, *ids[3:]]]
 
@@ -269,18 +269,18 @@ def test_absent_positions_are_outside_the_mask_and_keep_the_others_in_place(mode
 def test_c15_a_diverged_model_is_named(model, tokenizer, input_ids):
     torch.nn.init.constant_(model.learner_head.out_proj.bias, float("nan"))
     with pytest.raises(InputError, match="BertForVATClassification gives logits that are not finite"):
-        predict_probabilities(model, tokenizer, input_ids)
+        predict_outputs(model, tokenizer, input_ids)
 
 
 def test_a_configuration_that_asks_for_tuples(model, tokenizer, input_ids):
-    expected = predict_probabilities(model, tokenizer, input_ids)
+    expected = predict_outputs(model, tokenizer, input_ids)
     model.config.return_dict = False
-    np.testing.assert_array_equal(predict_probabilities(model, tokenizer, input_ids), expected)
+    np.testing.assert_array_equal(predict_outputs(model, tokenizer, input_ids), expected)
 
 
 def test_a_tokenizer_without_a_padding_token(model, tokenizer, input_ids):
     tokenizer = deepcopy(tokenizer)
     tokenizer.pad_token = None
-    assert len(predict_probabilities(model, tokenizer, [input_ids[0], input_ids[4]])) == 2  # equally long
+    assert len(predict_outputs(model, tokenizer, [input_ids[0], input_ids[4]])) == 2  # equally long
     with pytest.raises(InputError, match=r"no padding token; set tokenizer\.pad_token"):
-        predict_probabilities(model, tokenizer, input_ids)
+        predict_outputs(model, tokenizer, input_ids)

@@ -38,7 +38,7 @@ def nodes(path: Path):
 # Public names
 
 
-MODULES = {"comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
+MODULES = {"callers", "comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
 MODULES |= {"metrics", "models", "pretrained", "report", "reproduction", "training"}
 NAMES = {
     "BertForVATClassification",

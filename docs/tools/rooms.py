@@ -29,7 +29,7 @@ polygon {{ fill: #666 }}
 def layers() -> list[list[str]]:
     """Names of the rooms from the top layer to the lowest."""
     page = (DOCS / "concepts" / "architecture.md").read_text(encoding="utf-8")
-    return [re.findall(r"`(\w+)`", rooms) for rooms in re.findall(r"^\| \d \| (.+?) \|", page, re.MULTILINE)]
+    return [re.findall(r"`(\w+)`", rooms) for rooms in re.findall(r"^\| \d+ \| (.+?) \|", page, re.MULTILINE)]
 
 
 def draw() -> str:

@@ -19,9 +19,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_vat.cli import parse_arguments, run
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.errors import shown as shown_value
+from hf_vat.explained import predicted_names
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.faithfulness.perturb import Operator
-from hf_vat.inference import encode_texts, predict_probabilities
+from hf_vat.inference import encode_texts, predict_outputs
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Problem
 from hf_vat.models.words import split_words
 from hf_vat.pretrained import load_classifier
 
@@ -108,7 +110,7 @@ def short_names(models: list[str]) -> dict[str, str]:
 def load(name: str) -> Classifier:
     """A classifier, with the methods that can explain it; their first text also warms the model up."""
     model, tokenizer = load_classifier(name)
-    explain(model, tokenizer, ["a"], "random")  # refuses a model that does not choose one class
+    explain(model, tokenizer, ["a"], "random")  # refuses what is no classifier
     methods = [method for method in METHODS if _offers(model, tokenizer, method)]
     return Classifier(model, tokenizer, Operator.of("delete", tokenizer), methods)
 
@@ -154,14 +156,17 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
         return explain(model, tokenizer, [text], method, **SETTINGS.get(method, {}))[0]
 
     def answer(text: str, model: str = first, method: str = choices(first)[0]["value"]) -> dict:
-        """Explain a text, for programs: the prediction, the probability of each class and the score of each word."""
+        """Explain a text, for programs: the prediction, a class, a list of labels or none; the probability of each class or
+        label, or each score; and the score of each word."""
         try:
             found = explanation(model, text, method)
         except InputError as error:
             raise gr.Error(str(error), print_exception=False) from error
         names = found.label_names
+        said = [name for name, _ in predicted_names(found)]
+        kind = found.problem_type
         return {
-            "prediction": names[found.prediction],
+            "prediction": said[0] if kind == SINGLE_LABEL else said if kind == MULTI_LABEL else None,
             "probabilities": dict(zip(names, found.probabilities, strict=True)),
             "words": [{"word": word, "score": score} for word, score in zip(found.words, found.scores, strict=True)],
         }
@@ -231,13 +236,13 @@ def check_text(text: str) -> None:
 
 def render(shown: Shown, classifier: Classifier) -> str:
     """The prediction with and without the deleted words, and the explanations, as HTML in which all data is escaped."""
-    explanation = shown.explanations[0]
+    explanation, problem = shown.explanations[0], Problem.of(classifier.model.config)
     before = after = explanation.probabilities
     if shown.deleted:
         model, tokenizer, operator, _ = classifier
         [encoded] = encode_texts(tokenizer, [explanation.text], model, None)
         kept = [[position not in shown.deleted for position in range(len(explanation.words))]]
-        [after] = predict_probabilities(model, tokenizer, operator.keep(encoded, kept)).tolist()
+        [after] = predict_outputs(model, tokenizer, operator.keep(encoded, kept)).tolist()
     largest = sorted(range(len(before)), key=lambda label: -max(before[label], after[label]))
     return _templates.get_template("result.html").render(
         message=None,
@@ -245,7 +250,8 @@ def render(shown: Shown, classifier: Classifier) -> str:
         deleted=sorted(shown.deleted),
         before=before,
         after=after,
-        predicted=max(largest, key=after.__getitem__),
+        predicted=problem.predicted(after) or explanation.predicted,
+        is_score=problem.kind == REGRESSION,
         classes=largest[:6],
         scores=SCORES,
     )
@@ -255,6 +261,10 @@ def _readable(method: str) -> str:
     return method.replace("_", " ")
 
 
+def _told(output: float, is_score: bool) -> str:
+    return f"{output:.3g}" if is_score else f"{100 * output:.1f} %"
+
+
 _templates = Environment(
     loader=ChoiceLoader([FileSystemLoader(FOLDER), PackageLoader("hf_vat.report")]),  # the colours are those of reports
     autoescape=True,
@@ -262,7 +272,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters["readable"] = _readable
+_templates.filters |= {"readable": _readable, "told": _told}
 
 if __name__ == "__main__":
     run(main)

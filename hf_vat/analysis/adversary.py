@@ -18,7 +18,15 @@ from tqdm.auto import tqdm
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations.store import LineStore
-from hf_vat.inference import encode_texts, evaluation_mode, model_inputs, model_name, progress_bar, whole_number
+from hf_vat.inference import (
+    check_chooser,
+    encode_texts,
+    evaluation_mode,
+    model_inputs,
+    model_name,
+    progress_bar,
+    whole_number,
+)
 from hf_vat.models import WordEncoderConfig
 from hf_vat.models.attention import masked_softmax
 from hf_vat.models.words import EncodedText
@@ -299,7 +307,7 @@ def _ask(model, tokenizer, texts: list[EncodedText], batch_size: int, keep_state
                 probabilities[position] = batch.probabilities[row].cpu()
                 if keep_states:
                     states[position] = batch.states[row, :length].float().cpu().clone()
-    ids = [text.input_ids for text in texts]
+    ids = [text.typed_ids for text in texts]
     return _Answers(tokenizer, ids, content, attention, torch.stack(probabilities), states if keep_states else None)
 
 
@@ -394,6 +402,7 @@ def _measure(adversary, answers: _Answers, batch_size: int) -> list[AdversaryDis
 
 def _encode(model, tokenizer, texts, max_length: int | None, needed: str | None) -> list[EncodedText]:
     texts = check_texts(texts)
+    check_chooser(model)
     check_attention(model)
     if needed and not texts:
         raise InputError(f"{needed} is empty; give texts, a thousand or more to train on.")

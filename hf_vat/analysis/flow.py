@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import class_ids, encode_texts, model_inputs
+from hf_vat.inference import check_chooser, class_ids, encode_texts, model_inputs
 from hf_vat.models.attention import AdditiveAttention
 from hf_vat.models.classes import class_names
 
@@ -93,13 +93,14 @@ def gradient_flow(
         raise InputError(
             f"There are {len(texts)} texts and {len(labels)} labels; give one label for each, and at least one."
         )
+    check_chooser(model)
     names = class_names(model.config)
     if any(label is None for label in labels):
         raise InputError("Some labels are None; give the class of each text.")
     of_texts = torch.tensor(class_ids("labels", labels, names))
-    rows = [text.input_ids for text in encode_texts(tokenizer, texts, model, max_length)]
+    rows = [text.typed_ids for text in encode_texts(tokenizer, texts, model, max_length)]
     batch = model_inputs(tokenizer, rows)
-    content = model.content_tokens(batch["attention_mask"])
+    content = model.content_tokens(batch["attention_mask"], input_ids=batch["input_ids"])
     return _flow(model, batch["input_ids"], content, of_texts)
 
 

@@ -17,7 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts, import_extra
-from hf_vat.inference import encode_texts, forward_batches, progress_bar, whole_number
+from hf_vat.inference import check_chooser, encode_texts, forward_batches, progress_bar, whole_number
 from hf_vat.models.word_objective import conicity, distance_to_words, mean_over
 
 from .states import check_attention, check_finite
@@ -202,11 +202,12 @@ def _token_states(
     model, tokenizer, texts, words: bool, batch_size: int, max_length: int | None, progress: bool, bar: tqdm | None
 ) -> Generator[tuple[list[int], torch.Tensor, Any], None, None]:
     """Positions of texts, their input ids [B, T] and their [`TokenStates`], batch by batch."""
+    check_chooser(model)
     check_attention(model)
     batch_size = whole_number("batch_size", batch_size, 1)
     if not texts:
         raise InputError("There are no texts; give a list of one or more, for example ['a good film'].")
-    encoded = [text.input_ids for text in encode_texts(tokenizer, texts, model, max_length)]
+    encoded = [text.typed_ids for text in encode_texts(tokenizer, texts, model, max_length)]
 
     def states(input_ids, **inputs):
         return input_ids, model.token_states(input_ids, **inputs, words=words)

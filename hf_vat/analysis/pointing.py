@@ -8,7 +8,7 @@ import numpy as np
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation, explain
 from hf_vat.faithfulness import rank_words
-from hf_vat.inference import encode_texts, whole_number
+from hf_vat.inference import check_chooser, encode_texts, whole_number
 
 
 class Pointing(NamedTuple):
@@ -61,11 +61,12 @@ def pointing_game(
         InputError: if an explanation has no gold class, or an argument cannot be used.
     """
     k = whole_number("k", k, 1)
+    check_chooser(model)
     if any(one.gold is None for one in explanations):
         raise InputError("An explanation has no gold class; give explain(..., labels=labels).")
     generator = np.random.default_rng(whole_number("seed", seed, 0))
     certain = [
-        one for one in explanations if one.correct and any(one.seen) and one.probabilities[one.prediction] >= least
+        one for one in explanations if one.correct and any(one.seen) and one.probabilities[one.predicted[0]] >= least
     ]
     pairs = _pairs([certain[place] for place in generator.permutation(len(certain))], generator)
     texts = [f"{first.text} {second.text}" for first, second in pairs]

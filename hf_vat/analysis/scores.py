@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from hf_vat.errors import InputError, check_texts
 from hf_vat.faithfulness.rationales import roc_auc
-from hf_vat.inference import class_ids, encode_texts, forward_batches, progress_bar, whole_number
+from hf_vat.inference import check_chooser, class_ids, encode_texts, forward_batches, progress_bar, whole_number
 from hf_vat.models.classes import class_names
 from hf_vat.models.words import EncodedText, maximum_length, special_tokens_around
 from hf_vat.writing import written_beside
@@ -252,6 +252,7 @@ def attention_scores(
         raise InputError(f"labels has {len(labels)} entries for {len(texts)} texts; give one for each text.")
     if any(label is None for label in labels):
         raise InputError("Some labels are None; types are counted by class, so leave out texts without one.")
+    check_chooser(model)
     names = class_names(model.config)
     of_texts = np.array(class_ids("labels", labels, names), dtype=np.int64)
     others = [] if attention_texts is None else check_texts(attention_texts)
@@ -405,7 +406,7 @@ class _Run:
         forms: list[tuple[int, ...]] = []
         pooled = []
         owners = [text.token_words for text in texts]
-        for positions, of_batch in self._pool([text.input_ids for text in texts], owners):
+        for positions, of_batch in self._pool([text.typed_ids for text in texts], owners):
             pooled.append(of_batch)
             for position in positions:
                 text = texts[position]
@@ -420,13 +421,12 @@ class _Run:
 
     def alone(self, found: _Occurrences) -> _Occurrences:
         """The same words, each with the scores of its tokens as a text."""
-        before, after = special_tokens_around(self.tokenizer)
-        around = self.tokenizer("a")["input_ids"]
-        room = maximum_length(self.model, self.tokenizer) - before - after
+        prefix, suffix = special_tokens_around(self.tokenizer)
+        room = maximum_length(self.model, self.tokenizer) - len(prefix) - len(suffix)
         forms = sorted(set(found.forms))
-        rows = [[*around[:before], *form[:room], *around[len(around) - after :]] for form in forms]
+        rows = [[*prefix, *form[:room], *suffix] for form in forms]
         outside: list[tuple[int, ...]] = [()]
-        owners = [[*outside * before, *[(0,)] * min(len(form), room), *outside * after] for form in forms]
+        owners = [[*outside * len(prefix), *[(0,)] * min(len(form), room), *outside * len(suffix)] for form in forms]
         self.bar.total = (self.bar.total or 0) + len(rows)
         order, pooled = [], []
         for positions, of_batch in self._pool(rows, owners):

@@ -13,10 +13,11 @@ from tqdm.auto import tqdm
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations.store import LineStore
 from hf_vat.inference import (
-    class_probabilities,
+    check_chooser,
     encode_texts,
     forward_batches,
     model_name,
+    model_outputs,
     progress_bar,
     whole_number,
 )
@@ -92,12 +93,12 @@ def attention_batches(
     Raises:
         InputError: if the model's logits are not finite.
     """
-    ids = [text.input_ids for text in texts]
+    ids = [text.typed_ids for text in texts]
     with closing(forward_batches(model, tokenizer, ids, batch_size, model.token_states)) as batches:
         for positions, found in batches:
             with torch.inference_mode():
                 logits = attended_logits(model, found.attention.unsqueeze(1), found.states).squeeze(1)
-            probabilities = torch.from_numpy(class_probabilities(model, SimpleNamespace(logits=logits)))
+            probabilities = torch.from_numpy(model_outputs(model, SimpleNamespace(logits=logits)))
             # Cloned outside of inference mode, so that gradients may be asked of what is made of them.
             tensors = (found.states, found.content, found.scores, found.attention)
             states, content, scores, attention = (tensor.clone() for tensor in tensors)
@@ -147,6 +148,7 @@ def measure_texts(
         InputError: if an argument cannot be used, or the model has no attention.
     """
     texts = check_texts(texts)
+    check_chooser(model)
     check_attention(model)
     batch_size = whole_number("batch_size", batch_size, 1)
     encoded = encode_texts(tokenizer, texts, model, max_length)

@@ -100,6 +100,8 @@ def main():
             merge=turn.merge,
         )
         setup = comparison.setup
-        print(f"scorer {setup['scorer']}: accuracy {100 * setup['accuracy']:.1f}\n\n{comparison}")
+        quality = [f"accuracy {100 * setup['accuracy']:.1f}"] if "accuracy" in setup else []
+        quality += [f"root mean squared error {setup['rmse']:.3g}"] if "rmse" in setup else []
+        print(f"scorer {': '.join([setup['scorer'], *quality])}\n\n{comparison}")
         if folder:
             print(f"\nPage: {comparison.write(folder, f'Explanations of {Path(args.model).name} compared')}")

@@ -39,17 +39,20 @@ from hf_vat.cli import (
     parse_arguments,
 )
 from hf_vat.data import DataArguments, load_texts, stream_texts
+from hf_vat.data.formats import listed
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
 from hf_vat.explanations.store import Store, split
 from hf_vat.inference import encode_texts, model_name
 from hf_vat.models.classes import class_id, class_names
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
 from hf_vat.models.words import EncodedText
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.pretrained import load_classifier
 from hf_vat.processes import is_main_process
 from hf_vat.report import write_predictions, write_report
+from hf_vat.windowed import in_windows
 from hf_vat.writing import write_text
 
 from .sharing import ShardArguments, Turn, turns
@@ -67,7 +70,13 @@ class ExplainArguments:
     text: list[str] = argument([], "One or more texts, each in quotation marks.")
     method: str = argument("attention", f"How words are scored: {', '.join(METHODS)}.")
     settings: list[str] = argument([], "Settings of the method, e.g. n_samples=500 operator=mask.")
-    target: str | None = argument(None, "Class to explain, by name or id; the predicted one by default.")
+    target: str | None = argument(
+        None,
+        "Class, label or score to explain, by name or id; by default the predicted class, each predicted label, each score.",
+    )
+    max_length: int | None = argument(
+        None, "Tokens per text; as many as the model takes. If more, texts are read in windows that overlap."
+    )
     batch_size: int = argument(32, "Model inputs per forward pass.")
     seed: int = argument(0, "Seed of methods that draw random numbers.")
     show: int = argument(10, "Number of texts to show in the terminal.")
@@ -105,7 +114,10 @@ def main():
     html, scores, save_to = map(files.get, ("html", "json", "save_to"))
     tables = {name: files[name] for name in ("csv", "parquet") if name in files}
     model, tokenizer = load_classifier(args.model)
+    model = in_windows(model, tokenizer, args.max_length)
     target = None if args.target is None else _target(args.target, class_names(model.config))
+    if data_args.streaming and target is None:
+        _refuse_several(Problem.of(model.config))
     explained = partial(
         explain,
         model,
@@ -114,12 +126,13 @@ def main():
         target=target,
         batch_size=args.batch_size,
         seed=args.seed,
+        max_length=args.max_length,
         **settings,
     )
     for turn in work:
         if data_args.streaming:
             store = _open_store(args, model, settings, target, save_to)
-            encoded = partial(_encode_next, model, tokenizer)
+            encoded = partial(_encode_next, model, tokenizer, args.max_length)
             _explain_stream(args, explained, encoded, store, partial(stream_texts, data_args, model), turn)
             if turn.shard is None:
                 _write_tables(tables, store.explanations(), class_names(model.config))
@@ -150,6 +163,14 @@ def _write_tables(tables: dict[str, Path], explanations: Iterable[Explanation], 
         print(f"Table: {', '.join(map(str, tables.values()))}")
 
 
+def _refuse_several(problem: Problem) -> None:
+    if problem.kind == MULTI_LABEL or (problem.kind == REGRESSION and len(problem.names) > 1):
+        raise InputError(
+            f"--streaming writes a line for each row, and the model may say several things of a text; give --target with one of "
+            f"{listed(problem.names)}, or leave --streaming out."
+        )
+
+
 def _target(given: str, names: list[str]) -> int:
     """A class by its name, or else by its id."""
     label = int(given) if given not in names and given.isdecimal() else given
@@ -161,6 +182,8 @@ def _target(given: str, names: list[str]) -> int:
 
 def _open_store(args: ExplainArguments, model, settings: dict, target: int | None, save_to: Path) -> Store:
     settings = check_settings(args.method, **settings)
+    if args.max_length is not None:
+        settings["max_length"] = args.max_length
     if METHODS[args.method].draws:
         settings["seed"] = args.seed
     if target is not None:
@@ -168,10 +191,12 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
     return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings})
 
 
-def _encode_next(model, tokenizer, rows: Iterator, count: int) -> tuple[list[EncodedText], tuple]:
+def _encode_next(
+    model, tokenizer, max_length: int | None, rows: Iterator, count: int
+) -> tuple[list[EncodedText], tuple]:
     """The next texts of a stream, as the model reads them, and their class ids; both empty at its end."""
     texts, labels = tuple(zip(*islice(rows, count), strict=True)) or ((), ())
-    return encode_texts(tokenizer, check_texts(texts), model, None), labels
+    return encode_texts(tokenizer, check_texts(texts), model, max_length), labels
 
 
 def _explain_stream(

@@ -35,6 +35,7 @@ README.md that someone has edited is kept.
 from hf_vat.cli import given_options, output_folder, parse_arguments
 from hf_vat.data import DataArguments
 from hf_vat.hub import CardArguments, ModelCardCallback
+from hf_vat.models.problems import REGRESSION
 from hf_vat.options import refuse_without_effect, settings_of
 from hf_vat.training import ModelArguments, VATTrainingArguments, recipe_defaults, train_classifier
 
@@ -54,6 +55,8 @@ def main():
     # The defaults are those of the encoder's recipe; --help shows a pretrained encoder's.
     model_args, data_args, *_ = parse_arguments(ARGUMENTS, __doc__, **DEFAULTS, **recipe_defaults(ModelArguments()))
     defaults = DEFAULTS | recipe_defaults(model_args, data_args.streaming)
+    if data_args.problem_type == REGRESSION:
+        defaults["metric_for_best_model"] = "rmse"
     model_args, data_args, training_args, card_args = parse_arguments(ARGUMENTS, __doc__, **defaults)
     given = given_options(ARGUMENTS)
     refuse_without_effect("train", given, settings_of(model_args, data_args, training_args, card_args))

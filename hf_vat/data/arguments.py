@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hf_vat.arguments import argument
 from hf_vat.errors import InputError, check_path
+from hf_vat.models.problems import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from hf_vat.ranges import check_ranges
 
 LOCAL_FILES = "local files (--train_file, --validation_file, --test_file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx)"
@@ -47,7 +48,20 @@ class DataArguments:
         "Column with the texts. Default: 'text'; if there is no such column, the only one beside the label "
         "that holds words.",
     )
-    label_column: str = argument("label", "Column with the class names or class ids.")
+    text_pair_column: str | None = argument(None, "Column with the second texts, where texts come in pairs.")
+    label_column: str = argument("label", "Column with the class names or class ids, lists of labels, or scores.")
+    label_columns: list[str] | None = argument(
+        None, "For several labels per text: columns with 1 or 0, one for each label, which they are named like."
+    )
+    label_separator: str | None = argument(
+        None, "For several labels per text: what separates them in the label column, e.g. ','."
+    )
+    problem_type: str | None = argument(
+        None,
+        "What the labels are: one class per text, several labels, or scores. Default: one class, or several labels if the "
+        "label column has lists, or one of the two options above is given.",
+        choices=list(PROBLEM_TYPES),
+    )
     class_names: list[str] | None = argument(
         None,
         "Names of the classes in the order of their ids, for training data whose labels are the ids: "
@@ -115,6 +129,21 @@ def check_arguments(args: DataArguments) -> None:
     local = args.dataset_name is None or check_path(args.dataset_name).is_dir()
     if local and (args.dataset_config_name or args.dataset_revision):
         raise InputError("--dataset_config_name and --dataset_revision are for data sets on the Hub; leave them out.")
+    several = [name for name in ("label_columns", "label_separator") if getattr(args, name) is not None]
+    if len(several) == 2:
+        raise InputError("Give --label_columns or --label_separator: labels are in columns of their own, or in one.")
+    if several and args.problem_type not in (None, MULTI_LABEL):
+        raise InputError(f"--{several[0]} is for several labels per text, not for --problem_type {args.problem_type}.")
+    if args.label_separator == "":
+        raise InputError("--label_separator is empty; give what stands between labels, such as ','.")
+    if args.streaming and (args.text_pair_column or several or args.problem_type not in (None, SINGLE_LABEL)):
+        raise InputError(
+            "--streaming reads single texts, each with one class or none; for pairs, several labels and scores leave it out."
+        )
+    if args.problem_type == REGRESSION and args.class_names is not None:
+        raise InputError("--class_names are those of classes or labels; leave them out with --problem_type regression.")
+    if args.text_pair_column is not None and args.text_pair_column in (args.text_column, args.label_column):
+        raise InputError(f"--text_pair_column is {args.text_pair_column!r}, which is another column's name as well.")
     if args.text_column == args.label_column:
         raise InputError(f"--text_column and --label_column are both {args.label_column!r}; they must differ.")
     if args.delimiter is not None and (len(delimiter_of(args.delimiter)) != 1 or args.delimiter in '"\r\n'):
@@ -122,11 +151,11 @@ def check_arguments(args: DataArguments) -> None:
             f"--delimiter is {args.delimiter!r}; it must be one of {', '.join(DELIMITERS)}, or one other character."
         )
     if args.class_names is not None:
-        _check_class_names(args.class_names)
+        _check_class_names(args.class_names, 1 if several or args.problem_type == MULTI_LABEL else 2)
 
 
-def _check_class_names(names: list[str]) -> None:
-    if len(names) < 2 or len(set(names)) < len(names) or not all(name.strip() for name in names):
+def _check_class_names(names: list[str], least: int) -> None:
+    if len(names) < least or len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise InputError(
             f"--class_names is {' '.join(map(repr, names))}; give two or more different names, in the order of their ids, "
             "such as --class_names negative positive."
@@ -136,7 +165,14 @@ def _check_class_names(names: list[str]) -> None:
 _NOT_OF_PAPERS = {
     name: DataArguments.__dataclass_fields__[name].default
     for name in (
-        *("dataset_config_name", "dataset_revision", "text_column", "label_column", "class_names", "encoding"),
-        *("delimiter", "drop_empty", "validation_share"),
+        *(
+            "dataset_config_name",
+            "dataset_revision",
+            "text_column",
+            "text_pair_column",
+            "label_column",
+            "label_columns",
+        ),
+        *("label_separator", "problem_type", "class_names", "encoding", "delimiter", "drop_empty", "validation_share"),
     )
 }

@@ -6,11 +6,13 @@ One rule for every format, by what is written: CSV files have no types, so the n
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Features, List, Value
 
 from hf_vat.errors import LONE_SURROGATE, InputError, shortened, shown
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from hf_vat.models.words import PAIR
 
 from .arguments import DataArguments
 from .files import RawSplit
@@ -32,11 +34,11 @@ MISSING = {"nan", "none", "null", "na", "n/a", "<na>", "#n/a"}  # what programs 
 class Row(NamedTuple):
     """A text and its label as a name, either of them None if it is missing, and where they are, counted from 1.
 
-    A text that is explained may come as a list of words.
+    A text that is explained may come as a list of words. A pair of texts is a dictionary of `text` and `text_pair`.
     """
 
     number: int
-    text: str | list[str] | None
+    text: str | list[str] | dict[str, str] | None
     label: str | None
 
     @property
@@ -55,7 +57,7 @@ class CompleteRow(NamedTuple):
     """A [`Row`] that has a text and a label."""
 
     number: int
-    text: str | list[str]
+    text: str | list[str] | dict[str, str]
     label: str
 
 
@@ -73,7 +75,7 @@ def find_text_column(source: RawSplit, args: DataArguments) -> str:
     candidates = [
         name
         for name, values in source.columns.items()
-        if name != args.label_column
+        if name not in (args.label_column, args.text_pair_column, *(args.label_columns or ()))
         # a few rows tell texts from ids
         and any(isinstance(value, str) and value and not _NUMBER.fullmatch(value) for value in values[:100])
     ]
@@ -85,16 +87,43 @@ def find_text_column(source: RawSplit, args: DataArguments) -> str:
     return candidates[0]
 
 
-def source_rows(source: RawSplit, text_column: str, label_column: str) -> Iterator[Row]:
+def source_rows(source: RawSplit, text_column: str, args: DataArguments) -> Iterator[Row]:
     """All rows of a source, also those without a text or a label.
 
     Raises:
         InputError: if a column is not there, and while iterating if a text or label cannot be used.
     """
-    texts = source.column(text_column, "--text_column")
-    labels = source.column(label_column, "--label_column")
-    pairs = enumerate(zip(texts, labels, strict=True), 1)
-    return (as_row(source, number, text, label, text_column) for number, (text, label) in pairs)
+    labels = source.column(args.label_column, "--label_column")
+    texts = source_texts(source, text_column, args)
+    return (
+        Row(number, text, as_label(source, number, label))
+        for number, (text, label) in enumerate(zip(texts, labels, strict=True), 1)
+    )
+
+
+def source_texts(source: RawSplit, text_column: str, args: DataArguments) -> Iterator[str | dict[str, str] | None]:
+    """The texts of a source, or its pairs of texts; None where one is missing.
+
+    Raises:
+        InputError: if a column is not there, and while iterating if a text cannot be used.
+    """
+    columns = {text_column: source.column(text_column, "--text_column")}
+    if args.text_pair_column is not None:
+        columns[args.text_pair_column] = source.column(args.text_pair_column, "--text_pair_column")
+    for number, cells in enumerate(zip(*columns.values(), strict=True), 1):
+        yield as_pair([as_text(source.origin, number, cell, name) for name, cell in zip(columns, cells, strict=True)])
+
+
+def as_pair(texts: list) -> Any:
+    """The only text, or two as a pair; None if one is missing."""
+    if None in texts:
+        return None
+    return texts[0] if len(texts) == 1 else dict(zip(PAIR, texts, strict=True))
+
+
+def as_columns(text: Any) -> dict[str, Any]:
+    """The columns that a text, or a pair, is stored in."""
+    return dict(text) if isinstance(text, dict) else {"text": text}
 
 
 def as_row(source: RawSplit, number: int, text: object, label: object, text_column: str) -> Row:
@@ -212,8 +241,8 @@ class OneKind:
             return row
         if not _WHOLE_NUMBER.fullmatch(row.label):
             raise InputError(
-                f"{self.origin}: row {row.number} has the label {shortened(row.label)}. Numbers as labels must be whole; "
-                "regression is not supported."
+                f"{self.origin}: row {row.number} has the label {shortened(row.label)}. Numbers as labels must be whole; for scores "
+                "give --problem_type regression."
             )
         return row._replace(label=row.label.partition(".")[0])
 
@@ -283,8 +312,11 @@ def encode_rows(origin: str, rows: Iterable[CompleteRow], names: Sequence[str], 
                 f"{origin}: row {row.number} has the unknown label {shown(row.label)}; known are "
                 f"{listed(names)}{told}. Correct it, or add rows with this label to the training data."
             )
-        yield {"text": row.text, "label": label}
+        yield {**as_columns(row.text), "label": label}
 
 
-def features_of(names: list[str]) -> Features:
-    return Features({"text": Value("string"), "label": ClassLabel(names=names)})
+def features_of(names: Sequence[str], kind: str = SINGLE_LABEL, pairs: bool = False) -> Features:
+    """The columns of a split: texts as strings, class ids, or lists of label ids, or scores."""
+    texts = {name: Value("string") for name in (PAIR if pairs else PAIR[:1])}
+    label: Any = Value("float64") if kind == REGRESSION else ClassLabel(names=list(names))
+    return Features({**texts, "label": List(label) if kind == MULTI_LABEL else label})

@@ -10,11 +10,13 @@ from datasets import Dataset, DatasetDict, IterableDataset
 
 from hf_vat.errors import InputError
 from hf_vat.models.classes import class_names
+from hf_vat.models.problems import MULTI_LABEL, Problem
 
+from .answers import answers_of, encoded_answers
 from .arguments import DataArguments, check_arguments
-from .files import local_files, read_file, read_sources
+from .files import RawSplit, local_files, read_file, read_sources
 from .formats import listed
-from .labels import NO_ROW, features_of, find_text_column
+from .labels import DROP_EMPTY, NO_ROW, features_of, find_text_column, incomplete_rows, source_texts
 from .papers import load_paper_dataset
 from .splits import count_rows, draw, encode_sources, sample, sampled
 from .streaming import FileRows, check_streamed_classes, class_names_of, stream_encoded
@@ -75,7 +77,8 @@ def load_text_classification(
 def load_texts(
     args: DataArguments, model, labelled: bool = True, split: str | None = None
 ) -> tuple[list[str | list[str]], list[int | None] | None]:
-    """The texts and class ids of a split; other splits are not used.
+    """The texts and class ids of a split; other splits are not used. Of a model of several labels the names of each text's
+    labels are in place of the ids, of a regression the scores.
 
     A column of JSON or Parquet whose cells are lists of words holds texts that are already split.
 
@@ -94,6 +97,11 @@ def load_texts(
     if args.streaming:
         raise InputError("All texts are needed at once here, so they cannot be streamed; leave --streaming out.")
     if args.paper_dataset is not None:
+        if not Problem.of(model.config).is_single_label:
+            raise InputError(
+                f"--paper_dataset {args.paper_dataset} has one class for each text, and the model has problem_type="
+                f"{model.config.problem_type!r}; give a data set of that kind."
+            )
         rows = _paper_split(args.paper_dataset, args, model, split or "test")
         return rows["text"][:], rows["label"][:]
     sources = read_sources(args, labelled)
@@ -104,6 +112,10 @@ def load_texts(
     source, names = sources[split], class_names(model.config)
     text_column = find_text_column(source, args)
     texts = source.column(text_column, "--text_column")
+    if args.text_pair_column is not None:
+        texts = list(zip(texts, source.column(args.text_pair_column, "--text_pair_column"), strict=True))
+    if not Problem.of(model.config).is_single_label:
+        return _texts_with_answers(source, args, model, split, labelled)
     if labelled or args.label_column in source.columns:
         labels = source.column(args.label_column, "--label_column")
     else:
@@ -117,6 +129,40 @@ def load_texts(
     return list(texts), None if set(labels) == {None} else list(labels)
 
 
+def _texts_with_answers(
+    source: RawSplit, args: DataArguments, model, split: str, labelled: bool
+) -> tuple[list, list | None]:
+    """[`load_texts`] for several labels, and for scores."""
+    problem, text_column = Problem.of(model.config), find_text_column(source, args)
+    if args.label_column not in source.columns and args.label_columns is None:
+        own = [name for name in problem.names if name in source.columns]
+        args = replace(args, label_columns=own or None)
+    texts = list(source_texts(source, text_column, args))
+    answers: list = [None] * len(texts)
+    if labelled or args.label_columns or args.label_column in source.columns:
+        answers = answers_of(source, args, problem.kind, problem.names)
+    if problem.kind == MULTI_LABEL and labelled:
+        list(encoded_answers(source.origin, [answer or [] for answer in answers], problem.names))
+    elif problem.kind == MULTI_LABEL:
+        answers = [some and [name for name in some if name in problem.names] for some in answers]
+    missing = [
+        place
+        for place, (text, answer) in enumerate(zip(texts, answers, strict=True))
+        if text is None or (labelled and answer is None)
+    ]
+    if labelled and missing and not args.drop_empty:
+        places = [f"row {place + 1}" for place in missing]
+        raise InputError(incomplete_rows(source.origin, places, DROP_EMPTY))
+    left_out = set(missing) if args.drop_empty else set()
+    rows = [(text or "", answers[place]) for place, text in enumerate(texts) if place not in left_out]
+    if not rows:
+        raise InputError(f"{source.origin}: {NO_ROW if labelled else 'no row has a text.'}")
+    drawn = draw(len(rows), args.max_eval_samples, args.split_seed)
+    texts, answers = map(list, zip(*(rows if drawn is None else [rows[place] for place in drawn]), strict=True))
+    logger.info("%s: %d rows", split, len(texts))
+    return texts, None if all(answer is None for answer in answers) else answers
+
+
 def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], int | None]]:
     """The texts of the test split, or of the first split that there is, with their class ids while they are read.
 
@@ -127,7 +173,8 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], 
         model: the classifier whose classes the labels are.
 
     Returns:
-        An iterator over texts and class ids, which are None where there is none that the model knows.
+        An iterator over texts and class ids, which are None where there is none that the model knows, or it does not choose
+        between classes.
 
     Raises:
         InputError: at once if the source cannot be used, and while iterating if a row cannot.
@@ -139,6 +186,8 @@ def stream_texts(args: DataArguments, model) -> Iterator[tuple[str | list[str], 
     files = _files(args)
     rows = FileRows.of(files.get("test") or next(iter(files.values())), args)
     texts = texts_with_ids(rows.head, rows.cells(), args, rows.text_column, class_names(model.config), labelled=False)
+    if not Problem.of(model.config).is_single_label:
+        texts = ((text, None) for text, _ in texts)
     return islice(texts, args.max_eval_samples)
 
 

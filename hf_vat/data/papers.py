@@ -258,7 +258,7 @@ def _advised_rows(origin: str, rows: FileRows | _HubRows, entry: PaperDataset) -
 
 def _from_source(source: RawSplit, entry: PaperDataset, label_column: str) -> Dataset:
     _check_columns(source, label_column)
-    return _in_memory(source.origin, source_rows(source, "text", label_column), entry)
+    return _in_memory(source.origin, source_rows(source, "text", DataArguments(label_column=label_column)), entry)
 
 
 def _in_memory(origin: str, rows: Iterable[Row], entry: PaperDataset) -> Dataset:

@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from datasets import Dataset, DatasetDict, IterableDataset
+from datasets import ClassLabel, Dataset, DatasetDict, IterableDataset
 
 from hf_vat.errors import InputError
+from hf_vat.models.problems import REGRESSION, SINGLE_LABEL
 
+from .answers import answers_of, encoded_answers, label_names_of, problem_type_of
 from .arguments import DataArguments
 from .files import RawSplit
 from .formats import listed
@@ -17,6 +19,7 @@ from .labels import (
     NO_ROW,
     CompleteRow,
     Row,
+    as_columns,
     complete_rows,
     encode_rows,
     features_of,
@@ -24,6 +27,7 @@ from .labels import (
     incomplete_rows,
     names_of,
     source_rows,
+    source_texts,
     without_mark,
 )
 
@@ -33,22 +37,41 @@ logger = logging.getLogger(__name__)
 def encode_sources(
     sources: dict[str, RawSplit], args: DataArguments, names: Sequence[str] | None, positions: bool
 ) -> DatasetDict:
-    """Splits with columns `text` and `label`, with a share of "train" as "validation" if there is none.
+    """Splits with columns `text`, of pairs `text_pair`, and `label`, with a share of "train" as "validation" if there is none.
 
     Args:
-        names: the classes; by default those of the split "train".
+        names: the classes, or labels; by default those of the split "train".
         positions: whether 0, 1, … in a file are positions in `names`.
 
     Raises:
         InputError: if a row cannot be used, or there is nothing to take names from.
     """
-    if names is None and "train" not in sources:
+    regression = args.problem_type == REGRESSION
+    if names is None and "train" not in sources and not regression and not args.label_columns:
         raise InputError(
             f"There is no training split to take the class names from, only {listed(sources)}. Give a training split, "
             "or the class names of the model."
         )
-    text_column = find_text_column(next(iter(sources.values())), args)
-    rows = {split: list(source_rows(source, text_column, args.label_column)) for split, source in sources.items()}
+    first = next(iter(sources.values()))
+    text_column, kind = find_text_column(first, args), problem_type_of(first, args)
+    if kind != SINGLE_LABEL:
+        splits = _encode_answers(sources, args, names, text_column, kind)
+    else:
+        splits = _encode_classes(sources, args, names, text_column, positions)
+    if "train" in splits and "validation" not in splits and args.validation_share > 0:
+        train, validation = _hold_out(splits["train"], args.validation_share, args.split_seed)
+        splits = DatasetDict({**splits, "train": train, "validation": validation})
+    return splits
+
+
+def _encode_classes(
+    sources: dict[str, RawSplit],
+    args: DataArguments,
+    names: Sequence[str] | None,
+    text_column: str,
+    positions: bool,
+) -> DatasetDict:
+    rows = {split: list(source_rows(source, text_column, args)) for split, source in sources.items()}
     if names is None:
         names = sources["train"].class_names
     if names is None:
@@ -56,14 +79,51 @@ def encode_sources(
     names = list(names)
     complete = {split: _complete_rows(sources[split].origin, rows[split], names, text_column, args) for split in rows}
     splits = DatasetDict()
+    features = features_of(names, pairs=args.text_pair_column is not None)
     for split, found in complete.items():
         encoded = encode_rows(sources[split].origin, found, names, positions)
-        splits[split] = Dataset.from_list(list(encoded), features=features_of(names))
+        splits[split] = Dataset.from_list(list(encoded), features=features)
     if "train" in splits:
         check_classes(sources["train"].origin, splits["train"])
-        if "validation" not in splits and args.validation_share > 0:
-            train, validation = _hold_out(splits["train"], args.validation_share, args.split_seed)
-            splits = DatasetDict({**splits, "train": train, "validation": validation})
+    return splits
+
+
+def _encode_answers(
+    sources: dict[str, RawSplit], args: DataArguments, names: Sequence[str] | None, text_column: str, kind: str
+) -> DatasetDict:
+    """[`encode_sources`] for several labels, and for scores."""
+    names = names or args.label_columns
+    answers = {split: answers_of(source, args, kind, names) for split, source in sources.items()}
+    if kind == REGRESSION:
+        names = []
+    elif names is None:
+        names = label_names_of(answers["train"])
+        if not names:
+            raise InputError(f"{sources['train'].origin}: no row has a label; check the file and --label_column.")
+    splits = DatasetDict()
+    for split, source in sources.items():
+        texts = list(source_texts(source, text_column, args))
+        incomplete = [
+            Row(number, text, None).missing(text_column, args.label_column)
+            for number, (text, answer) in enumerate(zip(texts, answers[split], strict=True), 1)
+            if text is None or answer is None
+        ]
+        if incomplete and not args.drop_empty:
+            raise InputError(incomplete_rows(source.origin, incomplete, DROP_EMPTY))
+        if incomplete:
+            logger.warning("%s: rows without a text or a label, left out: %d", source.origin, len(incomplete))
+        rows = [
+            (text, answer)
+            for text, answer in zip(texts, answers[split], strict=True)
+            if text is not None and answer is not None
+        ]
+        if not rows:
+            raise InputError(f"{source.origin}: {NO_ROW}")
+        found = [answer for _, answer in rows]
+        labels = found if kind == REGRESSION else encoded_answers(source.origin, found, names or ())
+        encoded = [{**as_columns(text), "label": label} for (text, _), label in zip(rows, labels, strict=True)]
+        features = features_of(names or (), kind, args.text_pair_column is not None)
+        splits[split] = Dataset.from_list(encoded, features=features)
     return splits
 
 
@@ -96,7 +156,9 @@ def sample(rows: Dataset, split: str, limit: int | None, seed: int) -> Dataset:
     """The rows of a split, or that many of them drawn at random, counted in the log."""
     drawn = draw(len(rows), limit, seed)
     rows = rows if drawn is None else rows.select(drawn)
-    count_rows(split, rows["label"][:], rows.features["label"].names)
+    label = rows.features["label"]
+    names = getattr(getattr(label, "feature", label), "names", None)  # those of one class, or of lists of labels
+    count_rows(split, rows["label"][:], names)
     return rows
 
 
@@ -107,11 +169,20 @@ def draw(size: int, limit: int | None, seed: int) -> list[int] | None:
     return np.random.default_rng(seed).permutation(size)[:limit].tolist()
 
 
-def count_rows(split: str, labels: Sequence[int | None], names: Sequence[str]) -> None:
-    """Tell in the log how many rows of each class there are."""
-    counts = Counter(labels)
-    described = [f"{name} {counts[label]}" for label, name in enumerate(names)]
-    described += [f"without a label {counts[None]}"] if None in counts else []
+def count_rows(split: str, labels: Sequence, names: Sequence[str] | None) -> None:
+    """Tell in the log how many rows of each class, or with each label, there are; or between what scores lie.
+
+    Args:
+        names: of the classes or labels; None of scores.
+    """
+    known = [label for label in labels if label is not None]
+    if names is None:
+        described = [f"scores from {np.min(known):g} to {np.max(known):g}"] if known else []
+    else:
+        counts = Counter(one for label in known for one in (label if isinstance(label, list) else [label]))
+        described = [f"{name} {counts[label]}" for label, name in enumerate(names)]
+    if len(known) < len(labels):
+        described.append(f"without a label {len(labels) - len(known)}")
     logger.info("%s: %d rows (%s)", split, len(labels), ", ".join(described))
 
 
@@ -130,12 +201,13 @@ def _complete_rows(
 
 
 def _hold_out(train: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Draw a share of each class, but at least one row and never all.
+    """Draw a share of each class, but at least one row and never all; of several labels, and of scores, a share of all rows.
 
     `Dataset.train_test_split` refuses small files and classes with a single row.
     """
     generator = np.random.default_rng(seed)
-    labels = np.array(train["label"])
+    one_class_each = isinstance(train.features["label"], ClassLabel)
+    labels = np.array(train["label"]) if one_class_each else np.zeros(len(train))
     held_out = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 
 from hf_vat.errors import InputError, shown
+from hf_vat.models.words import PAIR
 
 from .arguments import DataArguments
 from .files import RawSplit
 from .formats import listed
-from .labels import MISSING, Row, as_label, as_text, class_id, complete_rows, encode_rows, label_ids
+from .labels import MISSING, Row, as_label, as_pair, as_text, class_id, complete_rows, encode_rows, label_ids
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +22,10 @@ def texts_with_ids(
     names: Sequence[str],
     labelled: bool,
 ) -> Iterator[tuple[str | list[str], int | None]]:
-    """Texts, or lists of words, with the class ids of a model.
+    """Texts, lists of words, or pairs of these, with the class ids of a model.
 
     Args:
-        cells: text and label of each row, as they are found.
+        cells: text, of pairs second text, and label of each row, as they are found.
         args: the label column, and whether rows are left out.
         text_column: the column that the texts are from.
         names: the class names of the model.
@@ -39,7 +40,11 @@ def texts_with_ids(
         return _unlabelled(source, read, args, names)
     rows = (Row(number, text, as_label(source, number, label)) for number, text, label in read)
     complete = complete_rows(source.origin, rows, names, text_column, args)
-    return ((row["text"], row["label"]) for row in encode_rows(source.origin, complete, names, positions=True))
+    return ((_as_text(row), row["label"]) for row in encode_rows(source.origin, complete, names, positions=True))
+
+
+def _as_text(row: dict):
+    return {key: row[key] for key in PAIR} if "text_pair" in row else row["text"]
 
 
 def _unlabelled(source: RawSplit, rows: Iterable[tuple], args: DataArguments, names: Sequence[str]) -> Iterator[tuple]:
@@ -74,28 +79,33 @@ def _label_or_none(source: RawSplit, number: int, value: object, ids: dict[str, 
 
 
 def _read(origin: str, cells: Iterable[tuple], text_column: str) -> Iterator[tuple]:
-    """Number, text and label of each row: texts as [`as_text`] gives them, or where each is a list of words, these.
+    """Number, text and label of each row: texts as [`as_text`] gives them, or where each is a list of words, these; of two
+    texts a pair.
 
     Raises:
         InputError: while iterating, if a text cannot be used, or is split into words where those before are not.
     """
     split: bool | None = None
-    for number, (cell, label) in enumerate(cells, 1):
-        if cell is None or cell != cell:  # NaN
-            yield number, None, label
-            continue
-        if split not in (None, isinstance(cell, list)):
-            raise InputError(
-                f"{origin}: row {number} of column {text_column!r} is {shown(cell)}, but those before are "
-                f"{'lists of words' if split else 'texts'}. Write all rows in the same way."
+    for number, (given, label) in enumerate(cells, 1):
+        texts: list = []
+        for cell in given if isinstance(given, tuple) else [given]:
+            if cell is None or cell != cell:  # NaN
+                texts.append(None)
+                continue
+            if split not in (None, isinstance(cell, list)):
+                raise InputError(
+                    f"{origin}: row {number} of column {text_column!r} is {shown(cell)}, but those before are "
+                    f"{'lists of words' if split else 'texts'}. Write all rows in the same way."
+                )
+            split = isinstance(cell, list)
+            texts.append(
+                _words(origin, number, cell, text_column) if split else as_text(origin, number, cell, text_column)
             )
-        split = isinstance(cell, list)
-        if not split:
-            yield number, as_text(origin, number, cell, text_column), label
-            continue
-        words = [as_text(origin, number, word, text_column) for word in cell]
-        if None in words:
-            raise InputError(
-                f"{origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible."
-            )
-        yield number, words or None, label
+        yield number, as_pair(texts), label
+
+
+def _words(origin: str, number: int, cell: list, text_column: str) -> list[str] | None:
+    words = [as_text(origin, number, word, text_column) for word in cell]
+    if None in words:
+        raise InputError(f"{origin}: row {number} has the word {cell[words.index(None)]!r}; a word must be visible.")
+    return words or None  # type: ignore[return-value]  # none of them is None

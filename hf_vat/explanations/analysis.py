@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from hf_vat.models.problems import Problem
 from hf_vat.models.words import EncodedText
 
 
@@ -16,9 +17,9 @@ class Analysis:
 
     Attributes:
         model, tokenizer: what `explain` was given.
-        probabilities: softmax of the logits, per text.
-        predictions: the class with the highest probability, per text.
-        targets: the class to explain, per text.
+        problem: what the model is asked.
+        outputs: probabilities of classes or labels, or scores, per text; see [`Problem.outputs`].
+        targets: the class, label or score to explain, per text.
         token_values: by name the fields of the model's output that the method reads, per text a value, or a list of
             them, for each of its `input_ids`.
         settings: the settings of the method.
@@ -27,9 +28,9 @@ class Analysis:
 
     model: Any
     tokenizer: Any
+    problem: Problem
     texts: list[EncodedText]
-    probabilities: list[list[float]]
-    predictions: list[int]
+    outputs: list[list[float]]
     targets: list[int]
     token_values: dict[str, list[list]]
     settings: dict
@@ -48,5 +49,6 @@ class WordScores:
 
 def text_generator(seed: int, text: EncodedText) -> np.random.Generator:
     """A random generator of a text's own: neither its neighbours nor its place in the list matter."""
-    digest = sha256(text.text.encode()).digest()
+    both = text.text if text.text_pair is None else f"{text.text}\0{text.text_pair}"
+    digest = sha256(both.encode()).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])

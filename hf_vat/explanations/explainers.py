@@ -2,27 +2,30 @@
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from os import PathLike
 from typing import Any
 
-import numpy as np
 from tqdm.auto import tqdm
 
-from hf_vat.errors import InputError, check_list, check_texts
+from hf_vat.callers import as_classifier
+from hf_vat.errors import InputError, check_texts
 from hf_vat.inference import (
     check_classifier,
-    class_ids,
-    class_probabilities,
     encode_texts,
     forward_batches,
     model_name,
+    model_outputs,
+    predict_outputs,
     progress_bar,
     whole_number,
 )
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
 from hf_vat.models.words import EncodedText
+from hf_vat.targets import check_golds, check_targets, is_single
+from hf_vat.windowed import in_windows
 
 from . import gradients
 from .analysis import Analysis
@@ -35,13 +38,13 @@ _WINDOW = 1024  # model inputs that are sorted by length and run together; bound
 
 def explain(
     model,
-    tokenizer,
-    texts: Sequence[str | Sequence[str]] | list[EncodedText],
+    tokenizer=None,
+    texts: Sequence[str | Sequence[str] | Mapping[str, Any]] | list[EncodedText] = (),
     method: str = "attention",
-    target: int | str | Sequence[int | str] | None = None,
+    target: int | str | Sequence[int | str | Sequence[int | str]] | None = None,
     batch_size: int = 32,
     seed: int = 0,
-    labels: Sequence[int | str] | None = None,
+    labels: Sequence | None = None,
     max_length: int | None = None,
     progress: bool = False,
     save_to: str | PathLike | Store | None = None,
@@ -52,21 +55,23 @@ def explain(
 ) -> list[Explanation]:
     """Score the words of texts by how much a classifier relied on them.
 
-    Works with every sequence classification model of transformers and hf_vat that chooses one class per text; the three
-    gradient methods need one with a layer of word embeddings, and a gradient there. The model runs in eval mode; its
-    train/eval flags, gradients and the global random state are left as they were. A text longer than the model takes is
-    cut, with one warning for the call; its words stay in the result, marked as not seen. Empty and blank texts have no
-    words, and a prediction.
+    Works with every sequence classification model of transformers and hf_vat: one class for each text, several labels, or
+    scores (`config.problem_type`); the three gradient methods need one with a layer of word embeddings, and a gradient there.
+    The model runs in eval mode; its train/eval flags, gradients and the global random state are left as they were. A text
+    longer than the model takes is cut (but see `max_length`), with one warning for the call; its words stay in the result,
+    marked as not seen. Empty and blank texts have no words, and a prediction.
 
-    Signed scores are on the scale of the target class's probability, those of polarity on that of its logit. Words are
+    Signed scores are on the scale of the target's probability, or of the score of a regression; those of polarity on that of
+    the logit. Words are
     those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
     mask probabilities are averaged.
 
     Args:
-        model: a sequence classification model.
-        tokenizer: its tokenizer.
-        texts: a list of texts; a text that is split into words already is a list of words. Or what
-            [`encode_words`](hf_vat.models.words.encode_words) makes of them, which another thread can have done meanwhile.
+        model: a sequence classification model; or what needs no tokenizer beside it: a folder or Hub id, a pipeline of
+            transformers, a `SetFitModel`, a `CrossEncoder`, a function from texts to probabilities; see [`hf_vat.callers`].
+        tokenizer: the model's tokenizer.
+        texts: a list of texts; a text that is split into words already is a list of words, a pair of texts a dictionary of
+            `text` and `text_pair`. Or what [`encode_words`](hf_vat.models.words.encode_words) makes of them, which another thread can have done meanwhile.
         method: one of
 
             - "attention": the model's own attention. At least 0; the words of a text sum to 1 (VAT: Zhou et al.,
@@ -93,14 +98,19 @@ def explain(
 
             The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete" (the
             default), "mask" or "pad", see [`hf_vat.faithfulness.OPERATORS`].
-        target: class to explain, by its id or its name in `config.id2label`, or one for each text; by default the
-            predicted one. Attention, mask and random scores do not depend on it.
+        target: class, label or score to explain, by its id or its name in `config.id2label`; or a list with one for each
+            text, or a list of several for a text. By default the predicted class; each label that the text has by
+            `config.label_thresholds` (½ if there are none), or the most probable one of a text that has none; and all scores
+            of a regression. Attention, mask and random scores do not depend on it.
         batch_size: the largest batch that the model is given, whatever the number of samples. Beside it, a sample of
             lime or shapley takes a few bytes for each word.
         seed: seed of methods that draw random numbers, at least 0. What is drawn for a text depends on the seed and the
             text alone.
-        labels: the true class of each text, id or name, to be shown beside the prediction.
-        max_length: tokens to keep, special ones included; by default what tokenizer and model allow.
+        labels: the true class of each text, id or name, to be shown beside the prediction; a list of labels, or of numbers 0
+            and 1, for a model of several labels, and the true score for a regression.
+        max_length: tokens to keep, special ones included; by default what tokenizer and model allow. If it is more, texts are
+            read in windows that overlap: attention pools over the tokens of all of them, and what any other model says of a
+            text is the mean of what it says of the windows.
         progress: show a progress bar.
         save_to: a file that takes each explanation as a line of JSON as soon as it is made. The same call finds it and
             goes on from there; see [`load_explanations`](hf_vat.explanations.load_explanations). Or a
@@ -113,7 +123,8 @@ def explain(
         settings: settings of the method.
 
     Returns:
-        One explanation per text, or per text of the shard, in the order of `texts`. Its `details` hold what a method has to
+        One explanation per text, or per text of the shard, in the order of `texts`; for a text with several targets one for
+            each of them, one after the other. Its `details` hold what a method has to
         say beside the scores: polarity `bias`, that of the head and what tokens outside every word add; integrated gradients
         `baseline_probability` and `convergence_gap` (how far the scores of all tokens are from
         adding up to the difference), lime `intercept`, `local_prediction` and `r2` of the linear model, shapley
@@ -126,17 +137,26 @@ def explain(
     is_encoded = isinstance(texts, list) and bool(texts) and all(isinstance(text, EncodedText) for text in texts)
     given: Any = texts if is_encoded else check_texts(texts)
     settings = check_settings(method, **settings)
-    names = check_classifier(model)
+    model, tokenizer = as_classifier(model, tokenizer)
+    model = in_windows(model, tokenizer, max_length)
+    problem = check_classifier(model)
     batch_size, seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed, 0)
-    targets = _check_labels("target", [target] * len(given) if _is_single(target) else target, given, names)
-    golds = _check_labels("labels", [None] * len(given) if labels is None else labels, given, names)
+    asked = check_targets([target] * len(given) if is_single(target) else target, given, problem)
+    golds = check_golds([None] * len(given) if labels is None else labels, given, problem)
     _check_shards(shard, merge, save_to)
     encoded: list[EncodedText] = given if is_encoded else encode_texts(tokenizer, given, model, max_length)
+    if problem.kind == MULTI_LABEL or any(some is not None and len(some) != 1 for some in asked):
+        several = targets_of_texts(model, tokenizer, encoded, asked, problem, batch_size)
+        places = [place for place, some in enumerate(several) for _ in some]
+        encoded, golds = [encoded[place] for place in places], [golds[place] for place in places]
+        asked = [[target] for some in several for target in some]
+    targets = [None if some is None else some[0] for some in asked]
     costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
 
     common = {
         "method": method,
-        "label_names": names,
+        "label_names": problem.names,
+        "problem_type": problem.kind,
         "model": model_name(model),
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
@@ -212,15 +232,24 @@ def _explanations(analysis: Analysis, results: list, golds: list, common: dict) 
             scores=result.scores,
             seen=text.seen,
             target=analysis.targets[place],
-            prediction=analysis.predictions[place],
-            probabilities=analysis.probabilities[place],
+            prediction=_prediction(analysis.problem, analysis.outputs[place]),
+            probabilities=analysis.outputs[place],
             gold=gold,
             truncated=text.truncated,
+            text_pair=text.text_pair,
+            pair_start=text.pair_start,
             details=result.details,
             **common,
         )
         for place, (text, result, gold) in enumerate(zip(analysis.texts, results, golds, strict=True))
     ]
+
+
+def _prediction(problem: Problem, outputs: list[float]) -> int | list[int] | None:
+    predicted = problem.predicted(outputs)
+    if problem.kind == REGRESSION:
+        return None
+    return predicted[0] if problem.is_single_label else predicted
 
 
 def _windows(costs: list[int]) -> list[slice]:
@@ -235,14 +264,15 @@ def _windows(costs: list[int]) -> list[slice]:
 
 
 def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, seed, bar: tqdm) -> Analysis:
-    probabilities: list[list[float]] = [[]] * len(texts)
+    problem = Problem.of(model.config)
+    outputs: list[list[float]] = [[]] * len(texts)
     token_values: dict[str, list[list]] = {field: [[]] * len(texts) for field in METHODS[method].reads}
-    input_ids = [text.input_ids for text in texts]
+    input_ids = [text.typed_ids for text in texts]
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
     with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
         for positions, output in batches:
-            for position, row in zip(positions, class_probabilities(model, output).tolist(), strict=True):
-                probabilities[position] = row
+            for position, row in zip(positions, model_outputs(model, output).tolist(), strict=True):
+                outputs[position] = row
             bar.update(len(positions))
             for field, rows in token_values.items():
                 values = getattr(output, field, None)
@@ -250,16 +280,15 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
                     raise _refusal(model, method, field, output)
                 for position, row in zip(positions, values.float().tolist(), strict=True):
                     rows[position] = row[: len(input_ids[position])]
-    predictions = [max(range(len(row)), key=row.__getitem__) for row in probabilities]
     targets = [
-        prediction if target is None else target for prediction, target in zip(predictions, targets, strict=True)
+        problem.explained(row)[0] if target is None else target for row, target in zip(outputs, targets, strict=True)
     ]
     return Analysis(
         model,
         tokenizer,
+        problem,
         texts,
-        probabilities,
-        predictions,
+        outputs,
         targets,
         token_values,
         settings,
@@ -290,14 +319,14 @@ def _refusal(model, method: str, field: str, output) -> InputError:
     )
 
 
-def _is_single(label) -> bool:
-    return isinstance(label, str) or not np.iterable(label)
-
-
-def _check_labels(name: str, labels, texts: list, names: list[str]) -> list[int | None]:
-    if len(check_list(name, labels)) != len(texts):
-        raise InputError(f"{name} has {len(labels)} entries for {len(texts)} texts; give one for each text.")
-    return class_ids(name, labels, names)
+def targets_of_texts(
+    model, tokenizer, encoded: list[EncodedText], asked: list[list[int] | None], problem: Problem, batch_size: int
+) -> list[list[int]]:
+    """What is explained of each text: what was asked for, else what the model says of it."""
+    places = [place for place, some in enumerate(asked) if some is None]
+    outputs = predict_outputs(model, tokenizer, [encoded[place].typed_ids for place in places], batch_size)
+    found = dict(zip(places, map(problem.explained, outputs.tolist()), strict=True))
+    return [found[place] if some is None else some for place, some in enumerate(asked)]
 
 
 def _warn_truncated(texts: list[EncodedText]) -> None:

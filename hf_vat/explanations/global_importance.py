@@ -317,9 +317,8 @@ def _entry_masks(model, tokenizer, entries: list[int], batch_size: int) -> list[
     batch_size = whole_number("batch_size", batch_size, 1)
     if not entries:
         return []
-    around, (before, after) = tokenizer("a")["input_ids"], special_tokens_around(tokenizer)
-    prefix, suffix = around[:before], around[len(around) - after :]
-    joint = (entries * 2)[: min(_JOINT, maximum_length(model, tokenizer) - before - after)]
+    prefix, suffix = special_tokens_around(tokenizer)
+    joint = (entries * 2)[: min(_JOINT, maximum_length(model, tokenizer) - len(prefix) - len(suffix))]
     rows = [[*prefix, *tokens, *suffix] for tokens in [joint, *([entry] for entry in entries)]]
     masks: list[list[float]] = [[]] * len(rows)
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
@@ -332,7 +331,7 @@ def _entry_masks(model, tokenizer, entries: list[int], batch_size: int) -> list[
                     "word_importance(explain(...))."
                 )
             for position, row in zip(positions, values.float().tolist(), strict=True):
-                masks[position] = row[before : len(rows[position]) - after]
+                masks[position] = row[len(prefix) : len(rows[position]) - len(suffix)]
     together, alone = masks[0], [row[0] for row in masks[1:]]
     differences = [abs(one - other) for one, other in zip(together, alone * 2, strict=False)]
     # What rounding may do to a score; 0.0001 in float32, 0.03 in bfloat16.

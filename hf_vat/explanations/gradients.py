@@ -1,4 +1,4 @@
-"""Gradient, input times gradient, and integrated gradients of the target's probability at the word embeddings.
+"""Gradient, input times gradient, and integrated gradients of the target's probability, or score, at the word embeddings.
 
 The model is given the ids of the text, as in any other call, and only what its layer of word embeddings gives for them is
 exchanged. Given `inputs_embeds` in their place, it could not see a padding token that was typed: RoBERTa counts positions
@@ -9,10 +9,10 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import get_ident
 
 import torch
 
+from hf_vat.embeddings import OTHERS, embedded_as, embedding_layer
 from hf_vat.errors import InputError, import_extra
 from hf_vat.inference import evaluation_mode, mask_token_id, model_inputs, named_outputs, shared
 
@@ -20,7 +20,6 @@ from .analysis import Analysis, WordScores
 from .explanation import Explanation
 
 BASELINES = ("pad", "mask", "unk", "zero")
-_OTHERS = "the methods occlusion, lime and shapley work with any model."
 
 
 def gradient(analysis: Analysis) -> list[WordScores]:
@@ -54,7 +53,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
                 else:
                     special = special.to(embeddings.device)
                     baseline = _embed(analysis, torch.where(special, batch["input_ids"], token_id))
-            attributions, gaps = captum.IntegratedGradients(_Probability(analysis, batch)).attribute(
+            attributions, gaps = captum.IntegratedGradients(_Output(analysis, batch)).attribute(
                 embeddings,
                 baselines=baseline,
                 additional_forward_args=(targets, *batch.values()),
@@ -65,7 +64,7 @@ def integrated_gradients(analysis: Analysis) -> list[WordScores]:
             values = attributions.cpu().double().sum(-1)  # [B, T]
             for position, row, gap in zip(positions, values.tolist(), gaps.tolist(), strict=True):
                 difference = sum(row) - gap
-                full = analysis.probabilities[position][analysis.targets[position]]
+                full = analysis.outputs[position][analysis.targets[position]]
                 results[position] = WordScores(
                     analysis.texts[position].word_scores(row),
                     {"baseline_probability": full - difference, "convergence_gap": gap},
@@ -87,8 +86,8 @@ def warn_of_gaps(explanations: list[Explanation]) -> None:
         )
 
 
-class _Probability:
-    """Probability of the target class [B], as a function of the embeddings [B, T, d] of the tokens of a batch.
+class _Output:
+    """Probability or score of the target [B], as a function of the embeddings [B, T, d] of the tokens of a batch.
 
     Args:
         batch: by whose names the model's inputs are handed over, beside the embeddings: Captum repeats their rows.
@@ -107,56 +106,18 @@ class _Probability:
             return torch.cat(parts)
         model, batch = self.analysis.model, dict(zip(self.names, inputs, strict=True))
         try:
-            with _embedded_as(model, batch["input_ids"], embeddings):
+            with embedded_as(model, batch["input_ids"], embeddings):
                 output = model(**batch, **named_outputs(model))
         except (TypeError, NotImplementedError) as error:
-            raise InputError(f"{type(model).__name__} cannot be asked for a gradient ({error}); {_OTHERS}") from error
+            raise InputError(f"{type(model).__name__} cannot be asked for a gradient ({error}); {OTHERS}") from error
         if torch.is_grad_enabled() and not output.logits.requires_grad:
             raise InputError(
-                f"{type(model).__name__} gives logits without a gradient, as if it ran under torch.no_grad(); {_OTHERS}"
+                f"{type(model).__name__} gives logits without a gradient, as if it ran under torch.no_grad(); {OTHERS}"
             )
         self.analysis.bar.update(rows)
         # float64, where there is one: a float32 softmax of a sure prediction has no gradient
         precise = torch.float32 if embeddings.device.type == "mps" else torch.float64
-        return output.logits.to(precise).softmax(-1).gather(1, targets.unsqueeze(1)).squeeze(1)
-
-
-@contextmanager
-def _embedded_as(model, input_ids: torch.Tensor, embeddings: torch.Tensor) -> Iterator[None]:
-    """Calls of the model in which its layer of word embeddings gives these [B, T, d] for these ids [B, T].
-
-    Raises:
-        InputError: if the model did not look up these ids there, once or more, and no others.
-    """
-    layer, thread, calls = _embedding_layer(model), get_ident(), []
-
-    def exchange(module, args, *kwargs_and_output):
-        output = kwargs_and_output[-1]
-        # Another thread's call of the same model; it may come before torch has noted that this hook takes keywords.
-        if get_ident() != thread:
-            return output
-        kwargs = kwargs_and_output[0]
-        ids, given = (*args, *kwargs.values())[0], output
-        turned = ids.dim() == 2 and len(ids) != len(input_ids)  # XLNet's are [T, B]
-        if turned:
-            ids, given = ids.T, output.transpose(0, 1)
-        calls.append(ids.dim() == 2 and torch.equal(ids[:, : input_ids.shape[1]], input_ids))
-        if not calls[-1]:
-            return output
-        # Longformer pads to a multiple of its window.
-        changed = torch.cat([embeddings, given[:, input_ids.shape[1] :]], dim=1)
-        return changed.transpose(0, 1) if turned else changed
-
-    hook = layer.register_forward_hook(exchange, with_kwargs=True)
-    try:
-        yield
-    finally:
-        hook.remove()
-    if not calls or not all(calls):
-        raise InputError(
-            f"{type(model).__name__} does not look up the text's tokens, and no others, in its layer of word embeddings, so "
-            f"there is no gradient to take; {_OTHERS}"
-        )
+        return self.analysis.problem.outputs(output.logits.to(precise)).gather(1, targets.unsqueeze(1)).squeeze(1)
 
 
 @contextmanager
@@ -176,42 +137,30 @@ def _gradients_of(model) -> Iterator[None]:
     except RuntimeError as error:
         if "not have been used in the graph" not in str(error):
             raise
-        raise InputError(
-            f"{type(model).__name__} gives logits that have no gradient at the words; {_OTHERS}"
-        ) from error
+        raise InputError(f"{type(model).__name__} gives logits that have no gradient at the words; {OTHERS}") from error
 
 
 def _check_differentiable(model) -> None:
     name, quantizer = type(model).__name__, getattr(model, "hf_quantizer", None)
     if quantizer is not None and not quantizer.is_trainable:
-        raise InputError(f"{name} is quantised in a way that gives no gradient; {_OTHERS}")
+        raise InputError(f"{name} is quantised in a way that gives no gradient; {OTHERS}")
     for module in model.modules():  # also where some layers alone are: a part of the gradient would be lost
         if type(module).__module__.startswith("torch.ao.nn.quantized"):
             raise InputError(
-                f"{name} is quantised, with {type(module).__name__} layers that give no gradient; {_OTHERS}"
+                f"{name} is quantised, with {type(module).__name__} layers that give no gradient; {OTHERS}"
             )
     if any(parameter.is_inference() for parameter in model.parameters()):
         raise InputError(
             f"The weights of {name} were made under torch.inference_mode() and give no gradient; load the model outside it. "
-            f"Or take another method: {_OTHERS}"
+            f"Or take another method: {OTHERS}"
         )
 
 
-def _embedding_layer(model) -> torch.nn.Module:
-    try:
-        layer = model.get_input_embeddings()
-    except (AttributeError, NotImplementedError):
-        layer = None
-    if not isinstance(layer, torch.nn.Module):
-        raise InputError(f"{type(model).__name__} has no word embeddings to take a gradient at; {_OTHERS}")
-    return layer
-
-
 def _embed(analysis: Analysis, input_ids: torch.Tensor) -> torch.Tensor:
-    embeddings = _embedding_layer(analysis.model)(input_ids)
+    embeddings = embedding_layer(analysis.model)(input_ids)
     if not isinstance(embeddings, torch.Tensor) or not embeddings.is_floating_point():
         name = type(analysis.model).__name__
-        raise InputError(f"{name} has embeddings of another kind than one vector for each token; {_OTHERS}")
+        raise InputError(f"{name} has embeddings of another kind than one vector for each token; {OTHERS}")
     return embeddings
 
 
@@ -222,7 +171,7 @@ def _from_gradients(analysis: Analysis, token_scores) -> list[WordScores]:
             with torch.no_grad():
                 embeddings = _embed(analysis, batch["input_ids"])
             embeddings.requires_grad_()
-            total = _Probability(analysis, batch)(embeddings, targets, *batch.values()).sum()
+            total = _Output(analysis, batch)(embeddings, targets, *batch.values()).sum()
             [gradients] = torch.autograd.grad(total, embeddings)
             values = token_scores(embeddings.detach(), gradients).tolist()
             for position, row in zip(positions, values, strict=True):
@@ -237,10 +186,10 @@ def _equal_lengths(analysis: Analysis) -> Iterator[tuple[list[int], dict, torch.
         groups[len(text.input_ids)].append(position)
     device = analysis.model.device
     for _, group in sorted(groups.items(), reverse=True):
-        group.sort(key=lambda position: analysis.texts[position].input_ids)  # the same batches in any order of texts
+        group.sort(key=lambda position: analysis.texts[position].typed_ids)  # the same batches in any order of texts
         for start in range(0, len(group), analysis.batch_size):
             positions = group[start : start + analysis.batch_size]
-            batch = model_inputs(analysis.tokenizer, [analysis.texts[position].input_ids for position in positions])
+            batch = model_inputs(analysis.tokenizer, [analysis.texts[position].typed_ids for position in positions])
             targets = torch.tensor([analysis.targets[position] for position in positions], device=device)
             yield positions, {name: tensor.to(device) for name, tensor in batch.items()}, targets
 

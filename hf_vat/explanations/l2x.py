@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from hf_vat.errors import InputError, check_texts
-from hf_vat.inference import encode_texts, model_inputs, predict_probabilities, progress_bar, whole_number
+from hf_vat.inference import check_chooser, encode_texts, model_inputs, predict_outputs, progress_bar, whole_number
 from hf_vat.models import WordEncoderConfig, WordEncoderModel
 from hf_vat.models.attention import masked_softmax, max_pool, weighted_sum
 from hf_vat.models.word_mask import concrete_top_k
@@ -103,10 +103,11 @@ def fit_l2x(
     settings = {"k": k, "epochs": epochs, "batch_size": batch_size}
     settings = {name: whole_number(name, number, 1) for name, number in settings.items()}
     settings["seed"] = whole_number("seed", seed, 0)
+    check_chooser(model)
     encoded = encode_texts(tokenizer, check_texts(texts), model, None)
     if not encoded:
         raise InputError("There are no texts to learn from; give a thousand or more, such as the training texts.")
-    answers = predict_probabilities(model, tokenizer, [text.input_ids for text in encoded], batch_size)
+    answers = predict_outputs(model, tokenizer, [text.typed_ids for text in encoded], batch_size)
     targets = torch.tensor(answers, dtype=torch.float32, device=model.device)  # [N, C]
     tokens = max(tokenizer.get_vocab().values()) + 1
     with torch.random.fork_rng(), progress_bar("l2x", epochs * len(encoded), progress) as bar:
@@ -157,6 +158,6 @@ class _Predictor(nn.Module):
 
 def _tensors(tokenizer, texts: list[EncodedText], device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Token ids, attention mask and content mask of texts, each [B, T]."""
-    batch = model_inputs(tokenizer, [text.input_ids for text in texts])
+    batch = model_inputs(tokenizer, [text.typed_ids for text in texts])
     special = nn.utils.rnn.pad_sequence([torch.tensor(text.special) for text in texts], True, True)
     return batch["input_ids"].to(device), batch["attention_mask"].to(device), ~special.to(device)

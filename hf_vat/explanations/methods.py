@@ -74,16 +74,20 @@ def _of_tokens(of_words: Callable, field: str, analysis: Analysis) -> list[WordS
 
 def _polarity(analysis: Analysis) -> list[WordScores]:
     head_bias = analysis.model.learner_head.out_proj.bias
-    bias = np.zeros(len(analysis.probabilities[0])) if head_bias is None else head_bias.detach().double().cpu().numpy()
+    bias = np.zeros(len(analysis.problem.names)) if head_bias is None else head_bias.detach().double().cpu().numpy()
     results = []
     for place, (text, target) in enumerate(zip(analysis.texts, analysis.targets, strict=True)):
         attention, logits = (
             np.array(analysis.token_values[field][place]) for field in ("token_importance", "polarity_scores")
         )  # [T], [T, C]
-        contributions = attention * _margins(logits - bias)[:, target]
+        if analysis.problem.is_single_label:
+            logits, of_head = _margins(logits - bias), _margins(bias)
+        else:  # every label, or score, has a logit of its own
+            logits, of_head = logits - bias, bias
+        contributions = attention * logits[:, target]
         scores = text.word_scores(contributions)
         of_no_word = contributions.sum() - sum(scores)
-        results.append(WordScores(scores, {"bias": float(_margins(bias)[target] + of_no_word)}))
+        results.append(WordScores(scores, {"bias": float(of_head[target] + of_no_word)}))
     return results
 
 

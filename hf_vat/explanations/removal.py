@@ -1,4 +1,4 @@
-"""Occlusion, LIME and Shapley values: what becomes of the probability when words are taken out.
+"""Occlusion, LIME and Shapley values: what becomes of the probability, or score, when words are taken out.
 
 The three differ in the subsets of words that they ask for and in what they make of the answers. The answers come from
 `_ask`, which runs the subsets of all texts of a window together, sorted by length, equal inputs once.
@@ -12,7 +12,7 @@ import numpy as np
 
 from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import Operator
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_outputs
 from hf_vat.models.words import EncodedText
 
 from .analysis import Analysis, WordScores, text_generator
@@ -128,7 +128,7 @@ def _scores(text: EncodedText, values: np.ndarray, details: dict | None = None) 
 
 
 def _ask(analysis: Analysis, subsets: list[np.ndarray]) -> list[np.ndarray]:
-    """The target's probability on subsets of each text's seen words.
+    """The target's probability, or score, on subsets of each text's seen words.
 
     Args:
         subsets: for each text a boolean array [S, n]: which of its n seen words are kept.
@@ -142,12 +142,10 @@ def _ask(analysis: Analysis, subsets: list[np.ndarray]) -> list[np.ndarray]:
 
     def run() -> None:
         inputs = [ids for _, _, rows in pending for ids in rows]
-        probabilities = predict_probabilities(
-            analysis.model, analysis.tokenizer, inputs, analysis.batch_size, analysis.bar
-        )
+        outputs = predict_outputs(analysis.model, analysis.tokenizer, inputs, analysis.batch_size, analysis.bar)
         start = 0
         for place, part, rows in pending:
-            answers[place][part] = probabilities[start : start + len(rows), analysis.targets[place]]
+            answers[place][part] = outputs[start : start + len(rows), analysis.targets[place]]
             start += len(rows)
         pending.clear()
 

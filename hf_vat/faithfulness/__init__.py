@@ -13,7 +13,8 @@ from .agreement import (
     top_k_overlap,
     tvd,
 )
-from .measure import DEFINITIONS, ERASER_SHARES, LOWER_IS_BETTER, Faithfulness, FaithfulnessResult, RandomBaseline
+from .kinds import DEFINITIONS, LOWER_IS_BETTER
+from .measure import ERASER_SHARES, Faithfulness, FaithfulnessResult, RandomBaseline
 from .perturb import OPERATORS, Operator, random_ranking, rank_words
 from .rationales import AtK, Overlap, auprc, average_precision, iou_f1, precision_recall_f1_at_k, roc_auc, token_f1
 from .scores import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from hf_vat.errors import InputError
 from hf_vat.inference import absent, check_tokenizer, mask_token_id, whole_number
-from hf_vat.models.words import EncodedText
+from hf_vat.models.words import TYPE_BITS, EncodedText
 
 OPERATORS = {
     "delete": "the tokens of absent words are deleted; an unknown token stands for a text without any word left",
@@ -103,28 +103,30 @@ class Operator:
     def keep(self, encoded: EncodedText, kept) -> list[list[int]]:
         """Token ids of a text with some of its words, in the original order.
 
-        A token is taken out if any of the words it covers is; tokens outside every word stay.
+        A token is taken out if any of the words it covers is; tokens outside every word stay, such as those between a pair
+        of texts.
 
         Args:
             kept: boolean array [S, n]: which of the text's n words stay, in each of S perturbations.
 
         Returns:
-            S lists of token ids.
+            S lists of token ids, with their types (see [`EncodedText.typed_ids`]).
         """
         kept = np.asarray(kept, dtype=bool)
-        ids, special = np.array(encoded.input_ids), np.array(encoded.special, dtype=bool)
+        ids, special = np.array(encoded.typed_ids), np.array(encoded.special, dtype=bool)
         covers = np.zeros((kept.shape[1], len(ids)), dtype=np.float32)  # [n, T]
         for token, words in enumerate(encoded.token_words):
             covers[list(words), token] = 1
         taken = (~kept).astype(np.float32) @ covers > 0  # [S, T]
         if self.name != "delete":
-            stand_in = self.token_id if self.name == "mask" else absent(self.token_id)
-            return np.where(taken, stand_in, ids).tolist()
+            stand_in = (ids >> TYPE_BITS << TYPE_BITS) + self.token_id  # of the type of what it stands for
+            return np.where(taken, stand_in if self.name == "mask" else absent(stand_in), ids).tolist()
         rows = [ids[~row].tolist() for row in taken]
         in_word = covers.any(0)
         if in_word.any():  # a model needs something to read where the words were
             empty = ids[special].tolist()
-            empty.insert(int(special[: in_word.argmax()].sum()), self.token_id)
+            first = int(in_word.argmax())
+            empty.insert(int(special[:first].sum()), int(ids[first] >> TYPE_BITS << TYPE_BITS) + self.token_id)
             for row in np.flatnonzero(taken[:, in_word].all(1)):
                 rows[row] = empty
         return rows

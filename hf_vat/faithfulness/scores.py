@@ -178,3 +178,26 @@ def _class_ids(labels, probabilities: np.ndarray) -> np.ndarray:
     if wrong.size:
         raise InputError(f"Label {labels[wrong[0]]} in row {wrong[0]} is no class id; allowed are 0 to {classes - 1}.")
     return labels
+
+
+# Of models that say of each label whether a text has it, or give scores. Each text has a target, the label or score that is
+# explained: `targets` [N].
+
+
+def target_change(full, perturbed, targets) -> np.ndarray:
+    """f_t(full) - f_t(perturbed) of each text's target t, shape [N, K]: in [-1, 1] for the probability of a label, any number
+    for a score.
+
+    Args:
+        full: outputs on the full texts, shape [N, C]; probabilities of labels or scores.
+        perturbed: those on each text's perturbations, shape [N, K, C].
+        targets: ids, shape [N].
+    """
+    full, perturbed = np.asarray(full, dtype=float), np.asarray(perturbed, dtype=float)
+    rows = np.arange(len(full))
+    return (full[rows, targets][:, None] - perturbed[rows, :, targets]).astype(float)
+
+
+def same_labels(labels, others) -> np.ndarray:
+    """1 where a text has the same labels twice, [N, K] in {0, 1}, from flags [N, C] and [N, K, C]."""
+    return (np.asarray(labels, dtype=bool)[:, None] == np.asarray(others, dtype=bool)).all(-1).astype(float)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from datasets import Dataset, IterableDataset
+from datasets import ClassLabel, Dataset, IterableDataset, List
 from transformers import PreTrainedTokenizerBase, TrainerCallback
 
 from hf_vat.arguments import argument
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.inference import whole_number
+from hf_vat.models.words import PAIR
 from hf_vat.report import training_curves
 from hf_vat.writing import write_text
 
@@ -142,6 +143,7 @@ class ModelCardCallback(TrainerCallback):
             "data": self.data,
             "license": self.license,
             "language": self.language,
+            "pairs": any("text_pair" in (getattr(rows, "column_names", None) or ()) for rows in splits.values()),
             "splits": {split: None if _is_stream(rows) else len(rows) for split, rows in splits.items()},
             "settings": {**self.settings, "training": non_default(args)},
             "log": state.log_history,
@@ -165,8 +167,8 @@ class ModelCardCallback(TrainerCallback):
             measured = measure(
                 trainer.model,
                 trainer.processing_class,
-                splits[split]["text"][:],
-                splits[split][label][:],
+                _texts(splits[split]),
+                _labels(splits[split], label),
                 split,
                 limit=self.texts,
                 n_examples=(3 if public else 0) if self.examples is None else self.examples,
@@ -189,6 +191,22 @@ def _splits_of(trainer) -> dict:
     else:
         evaluated = {"validation": evaluated}
     return {split: rows for split, rows in {"train": trainer.train_dataset, **evaluated}.items() if rows is not None}
+
+
+def _texts(rows: Dataset) -> list:
+    texts = rows["text"][:]
+    if "text_pair" not in rows.column_names:
+        return texts
+    pairs = zip(texts, rows["text_pair"][:], strict=True)
+    return [dict(zip(PAIR, pair, strict=True)) for pair in pairs]
+
+
+def _labels(rows: Dataset, column: str) -> list:
+    """Labels as `explain` takes them: lists of label ids become lists of names."""
+    feature = rows.features[column]
+    if isinstance(feature, List) and isinstance(feature.feature, ClassLabel):
+        return [feature.feature.int2str(ids) for ids in rows[column][:]]
+    return rows[column][:]
 
 
 def _is_stream(rows) -> bool:

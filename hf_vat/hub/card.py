@@ -5,8 +5,9 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -19,12 +20,24 @@ from markupsafe import Markup
 from hf_vat.explanations import Explanation
 from hf_vat.models.classes import class_names
 from hf_vat.models.configuration_vat import VATSettings
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Problem
 from hf_vat.report.figures import printable
 from hf_vat.report.tables import Table, markdown
 from hf_vat.writing import write_text
 
 from .citations import CITED
-from .eval_results import ACCURACY, CONFIDENCE, RANDOM, RANDOM_SEEDS, K, Measured, Result, own_methods
+from .eval_results import (
+    ACCURACY,
+    ALL_RIGHT,
+    CONFIDENCE,
+    DROP,
+    RANDOM,
+    RANDOM_SEEDS,
+    K,
+    Measured,
+    Result,
+    own_methods,
+)
 from .picture import headline
 from .provenance import Origin
 
@@ -50,7 +63,6 @@ _CURVES = {
     "eval_loss": "validation loss",
     "eval_accuracy": "validation accuracy",
 }
-_DROP = f"prob_drop@{K}"
 _PACKAGES = ("hf-vat", "transformers", "torch", "datasets")
 
 
@@ -74,6 +86,7 @@ class CardFacts:
         results: what the trainer measured.
         measured: faithfulness and examples; None if it was not measured.
         curves: whether there is an image of the training curves.
+        pairs: whether its texts come in pairs.
         task, language, license, tags: for the metadata.
     """
 
@@ -94,6 +107,7 @@ class CardFacts:
     results: Sequence[Result] = ()
     measured: Measured | None = None
     curves: bool = False
+    pairs: bool = False
     task: str = TASK
     language: str | list[str] | None = None
     license: str | None = None
@@ -102,6 +116,15 @@ class CardFacts:
     @property
     def classes(self) -> list[str]:
         return class_names(self.config)
+
+    @property
+    def kind(self) -> str:
+        return Problem.of(self.config).kind
+
+    @property
+    def example(self) -> str:
+        """An input of the model, as Python."""
+        return '{"text": "Write a text here.", "text_pair": "And its pair."}' if self.pairs else '"Write a text here."'
 
     @property
     def methods(self) -> list[str]:
@@ -304,8 +327,15 @@ _WORD_TERMS = {
 }
 
 
+_LOSSES = {
+    SINGLE_LABEL: "cross-entropy",
+    MULTI_LABEL: "binary cross-entropy, as the mean over labels",
+    REGRESSION: "mean squared error",
+}
+
+
 def _objective(facts: CardFacts) -> str:
-    config, parts = facts.config, ["cross-entropy"]
+    config, parts = facts.config, [_LOSSES[Problem.of(facts.config).kind]]
     if config.bottleneck != "none":
         parts.append(
             f"β = {config.beta:g} times the KL divergence of the text vector's Gaussian from a {config.prior} prior "
@@ -363,10 +393,12 @@ def _verdicts(measured: Measured) -> list[Markup]:
             found = "deleting them changes the prediction less than deleting random words, so they do not explain it"
         else:
             found = "they cannot be told from random words"
-        points = f"{_tenths(test.difference, '+')} points {_bracket((test.low, test.high), '+')}"
-        lines.append(
-            Markup(f"The {K} words that {method} ranks first, beyond Random: {points} of {_code(_DROP)}; {found}.")
-        )
+        of_scores = measured.kind == REGRESSION
+        written = "{:+.3g}".format if of_scores else partial(_tenths, sign="+")
+        unit = "" if of_scores else " points"
+        points = f"{written(test.difference)}{unit} {_bracket((test.low, test.high), written)}"
+        drop = _code(DROP[measured.kind])
+        lines.append(Markup(f"The {K} words that {method} ranks first, beyond Random: {points} of {drop}; {found}."))
     return lines
 
 
@@ -395,16 +427,22 @@ def _cell(value) -> str:
 
 
 def _result_row(result: Result) -> tuple:
-    value = _percent(result) + Markup(" %") if result.definition == ACCURACY else f"{result.value:.4g}"
+    value = _value(result) + Markup(" %") if result.definition in (ACCURACY, ALL_RIGHT) else f"{result.value:.4g}"
     return result.metric, result.split, result.n, value
 
 
-def _percent(result: Result) -> Markup:
-    return Markup(" ".join([_tenths(result.value), *([_bracket(result.interval)] if result.interval else [])]))
+def _value(result: Result) -> Markup:
+    """In percent if it is a share, with its interval."""
+    written = _tenths if result.is_share else _as_it_is
+    return Markup(" ".join([written(result.value), *([_bracket(result.interval, written)] if result.interval else [])]))
 
 
-def _bracket(bounds: Sequence[float], sign: str = "") -> str:
-    return f"[{', '.join(_tenths(bound, sign) for bound in bounds)}]"
+def _bracket(bounds: Sequence[float], written: Callable[[float], str]) -> str:
+    return f"[{', '.join(map(written, bounds))}]"
+
+
+def _as_it_is(score: float) -> str:
+    return f"{score:.3g}"
 
 
 def _tenths(share: float, sign: str = "") -> str:
@@ -413,12 +451,12 @@ def _tenths(share: float, sign: str = "") -> str:
 
 def _faithfulness_table(measured: Measured) -> Markup | None:
     names = list(measured.rankings[RANDOM])
-    accuracy = _percent(measured.accuracy)
+    quality = _value(measured.accuracy)
     rows = [
-        (ranking.capitalize() if ranking == RANDOM else ranking, accuracy, *(_percent(scores[name]) for name in names))
+        (ranking.capitalize() if ranking == RANDOM else ranking, quality, *(_value(scores[name]) for name in names))
         for ranking, scores in measured.rankings.items()
     ]
-    return _table(("words ranked by", "accuracy", *map(_code, names)), rows)
+    return _table(("words ranked by", measured.accuracy.metric, *map(_code, names)), rows)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence]) -> Markup | None:

@@ -8,14 +8,23 @@ import numpy as np
 
 from hf_vat.errors import MissingExtra, import_extra
 from hf_vat.explanations import Explanation, explain
-from hf_vat.faithfulness import DEFINITIONS, Comparison, Faithfulness, bootstrap_interval, paired_bootstrap
+from hf_vat.faithfulness import Comparison, Faithfulness, bootstrap_interval, paired_bootstrap
+from hf_vat.faithfulness.kinds import BY_KIND
 from hf_vat.inference import progress_bar
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Problem
 
 CONFIDENCE, K, RANDOM_SEEDS = 0.95, 5, range(5)
 RANDOM = "random"
 _LEAST = 20  # texts for an interval
 ACCURACY = "share of texts whose predicted class is the gold one"
+ALL_RIGHT = "share of texts with all labels right"
+SQUARED_ERROR = "squared error of the score, mean over texts"
 MACRO_F1 = "mean over classes of F1, the harmonic mean of precision and recall"
+DROP = {
+    SINGLE_LABEL: f"prob_drop@{K}",
+    MULTI_LABEL: f"prob_drop@{K}",
+    REGRESSION: f"output_change@{K}",
+}  # by which a ranking is compared with random ones
 _SPLITS = {"eval": "validation"}
 # What the trainer logs beside the metrics of a run.
 _NOT_METRICS = (
@@ -28,7 +37,7 @@ _NOT_METRICS = (
 
 @dataclass(frozen=True)
 class Result:
-    """A mean over texts, as a fraction, and what it takes to read it.
+    """A mean over texts, as a fraction unless it is one of scores, and what it takes to read it.
 
     Attributes:
         metric: its name, such as `"accuracy"` or `"prob_drop@5"`.
@@ -37,6 +46,7 @@ class Result:
         split, n: the split, and how many of its texts.
         interval: of the mean, by bootstrap over texts; None if this is not a mean over texts, if it says nothing (fewer than
             20 texts, or all alike), or if scipy is missing.
+        is_share: whether the value is a fraction of 1, and not on the scale of a regression's scores.
     """
 
     metric: str
@@ -45,6 +55,7 @@ class Result:
     split: str
     n: int
     interval: tuple[float, float] | None = None
+    is_share: bool = True
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ class Measured:
         split, n_split: the split, and how many texts it has.
         n: texts that were measured; a text without words is not.
         n_short: those of fewer than K words.
-        accuracy: on these texts.
+        accuracy: on these texts; the mean squared error of a regression.
+        kind: the model's `problem_type`.
         rankings: results by method and score, those of random rankings (mean over seeds) last.
         beyond_random: for each method the difference of its `prob_drop` to that of random rankings, by paired bootstrap;
             empty where there are no intervals.
@@ -70,6 +82,7 @@ class Measured:
     rankings: dict[str, dict[str, Result]]
     beyond_random: dict[str, Comparison]
     examples: list[Explanation]
+    kind: str = SINGLE_LABEL
 
 
 def logged_results(log: Sequence[Mapping], last_step: int, best_step: int | None) -> list[Result]:
@@ -98,8 +111,8 @@ def logged_results(log: Sequence[Mapping], last_step: int, best_step: int | None
 def measure(
     model,
     tokenizer,
-    texts: Sequence[str],
-    labels: Sequence[int],
+    texts: Sequence,
+    labels: Sequence,
     split: str,
     *,
     limit: int,
@@ -114,16 +127,17 @@ def measure(
     scorer is the model.
 
     Args:
-        texts, labels: of a split that the model was not trained on; labels below 0 are left out.
+        texts, labels: of a split that the model was not trained on, as in [`explain`]; class ids below 0 are left out.
         limit: texts that are drawn, with `seed`.
         n_examples: explanations to keep, of the first drawn texts that have words.
 
     Raises:
         InputError: if the texts cannot be explained.
     """
-    labelled = [row for row, label in enumerate(labels) if label >= 0]
+    problem = Problem.of(model.config)
+    labelled = [row for row, label in enumerate(labels) if not problem.is_single_label or label >= 0]
     drawn = [labelled[place] for place in np.random.default_rng(seed).permutation(len(labelled))[:limit]]
-    texts, labels = [texts[row] for row in drawn], [int(labels[row]) for row in drawn]
+    texts, labels = [texts[row] for row in drawn], [labels[row] for row in drawn]
     methods, ks = own_methods(model.config), (K,)
     total = len(texts) * sum(2 if method == "gradient" else 1 for method in methods)
     total += Faithfulness.count_inputs(len(texts), len(methods) + len(RANDOM_SEEDS), ks)
@@ -138,25 +152,40 @@ def measure(
         by_seed = [result.values for result in faithfulness.random(RANDOM_SEEDS).results]
         bar.update(bar.total - bar.n)  # texts without words
     values[RANDOM] = {score: np.mean([own[score] for own in by_seed], 0) for score in by_seed[0]}
-    correct = faithfulness.full.argmax(-1) == faithfulness.labels
-    drop = f"prob_drop@{K}"
+    drop = DROP[problem.kind]
+    quality = _quality(faithfulness, problem, split)
     return Measured(
         split=split,
         n_split=len(labelled),
         n=len(faithfulness.rows),
         n_short=sum(len(positions) < K for positions in faithfulness.candidates),
-        accuracy=_mean("accuracy", correct, ACCURACY, split),
+        accuracy=quality,
         rankings={
-            ranking: {score: _mean(score, own[score], _definition(score), split) for score in own}
+            ranking: {
+                score: _mean(score, own[score], _definition(score, problem), split, problem.kind != REGRESSION)
+                for score in own
+            }
             for ranking, own in values.items()
         },
         beyond_random={
             method: paired_bootstrap(values[method][drop], values[RANDOM][drop], CONFIDENCE)
             for method in explanations
-            if len(correct) >= _LEAST and has_intervals()
+            if quality.n >= _LEAST and has_intervals()
         },
         examples=[explanation for explanation in first if any(explanation.seen)][:n_examples],
+        kind=problem.kind,
     )
+
+
+def _quality(faithfulness: Faithfulness, problem: Problem, split: str) -> Result:
+    full, labels = faithfulness.full, faithfulness.labels
+    assert labels is not None  # they are known of every text
+    if problem.kind == REGRESSION:
+        return _mean("mse", np.square(full - labels).mean(-1), SQUARED_ERROR, split, is_share=False)
+    if problem.is_single_label:
+        return _mean("accuracy", full.argmax(-1) == labels, ACCURACY, split)
+    right = ((full >= np.array(problem.thresholds)) == labels.astype(bool)).all(-1)
+    return _mean("accuracy", right, ALL_RIGHT, split)
 
 
 def own_methods(config) -> list[str]:
@@ -182,12 +211,12 @@ def _logged(name: str, value: float, split: str, n: int) -> Result:
     return Result(name, value, definition, split, n)
 
 
-def _mean(name: str, values: np.ndarray, definition: str, split: str) -> Result:
+def _mean(name: str, values: np.ndarray, definition: str, split: str, is_share: bool = True) -> Result:
     interval: tuple[float, float] | None = None
     if len(values) >= _LEAST and np.ptp(values.astype(float)) > 0 and has_intervals():
         _, low, high = bootstrap_interval(values, CONFIDENCE)
         interval = low, high
-    return Result(name, float(np.mean(values)), definition, split, len(values), interval)
+    return Result(name, float(np.mean(values)), definition, split, len(values), interval, is_share)
 
 
 def has_intervals() -> bool:
@@ -199,6 +228,6 @@ def has_intervals() -> bool:
     return True
 
 
-def _definition(score: str) -> str:
+def _definition(score: str, problem: Problem) -> str:
     name, _, k = score.partition("@")
-    return DEFINITIONS[name].replace("top K", f"top {k}")
+    return BY_KIND[problem.kind][name].replace("top K", f"top {k}")

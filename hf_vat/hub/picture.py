@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hf_vat.explained import Segment
+from hf_vat.explained import Segment, gold_text, is_regression, predicted_names
 from hf_vat.explanations import Explanation
 from hf_vat.report.figures import printable
 from hf_vat.report.layout import lay_out, pieces, right_to_left
@@ -33,12 +33,17 @@ def explanations_svg(explanations: Sequence[Explanation]) -> str:
 
 
 def headline(explanation: Explanation) -> str:
-    """Prediction, probability and gold label, as one line of text."""
-    names = explanation.label_names
-    predicted = f"predicted {names[explanation.prediction]} ({explanation.probabilities[explanation.prediction]:.1%})"
+    """Prediction, probability or score, and what is true, as one line of text."""
+    scored = is_regression(explanation)
+    said = [
+        f"{name} ({output:.3f})" if scored else f"{name} ({output:.1%})"
+        for name, output in predicted_names(explanation)
+    ]
+    line = f"predicted {', '.join(said) or 'no label'}"
     if explanation.gold is None:
-        return predicted
-    return f"{predicted}, gold {names[explanation.gold]}: {'right' if explanation.correct else 'wrong'}"
+        return line
+    verdict = {True: ": right", False: ": wrong", None: ""}[explanation.correct]
+    return f"{line}, gold {gold_text(explanation)}{verdict}"
 
 
 def _shown(explanation: Explanation) -> list[Segment]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 from transformers import initialization as init
+from transformers.modeling_outputs import BaseModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
@@ -16,6 +18,8 @@ from .attention import AdditiveAttention, ScaledDotAttention, masked_softmax, ma
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
+from .problems import REGRESSION, Problem
+from .windows import windows
 from .word_mask import MASKS, InformationBottleneckMask, MaskableEmbeddings, WordMask
 from .word_objective import WordObjective
 from .words import position_offset
@@ -27,6 +31,7 @@ if TYPE_CHECKING:  # what the classifier is mixed into
 else:
     _Base = object
 
+_WINDOWS = 32  # that go through the encoder together
 _BETAS = ("beta", "mask_beta")  # settings that weigh a term of the loss, and may change from step to step
 
 
@@ -43,7 +48,8 @@ class VATClassifierOutput(ModelOutput):
             Scores before the softmax, of the head that `config.predict_from` names.
         cross_entropy (`torch.FloatTensor` of shape `(batch_size,)`, returned when `labels` is given):
             Cross-entropy in nats, summed over the heads that the phase trains; 0 for the label -100. With class weights
-            times the weight of the text's class over the mean weight in the batch.
+            times the weight of the text's class over the mean weight in the batch. Of several labels the mean of their binary
+            cross-entropies; of a regression the mean squared error of its scores.
         compression (`torch.FloatTensor` of shape `(batch_size,)`, returned when the loss has the term):
             Divergence of q(z|R) from the prior in nats, reduced over latent dimensions as `config.kl_reduction` says; the
             mean over texts of the sum is an upper bound on I(Z; R). 0 for the label -100.
@@ -126,6 +132,11 @@ class EncodedTexts(NamedTuple):
     token_mask: torch.Tensor | None
 
 
+def has_label(labels: torch.Tensor) -> torch.Tensor:
+    """Whether each text has a label, bool [B]; of class ids those other than -100."""
+    return labels != -100 if labels.dim() == 1 else torch.ones_like(labels[:, 0], dtype=torch.bool)
+
+
 class ClassificationHead(nn.Module):
     """MLP with one hidden layer, or with `layers=1` a linear layer: vectors [..., N] -> logits [..., C].
 
@@ -177,7 +188,7 @@ class VATClassifier(_Base):
     accepts_loss_kwargs = False  # the loss is a batch mean; see transformers.Trainer
 
     def _add_heads(self, config, dropout: float) -> None:
-        self.num_labels = config.num_labels
+        self.num_labels, self.problem = config.num_labels, Problem.of(config)
         self.word_objective = WordObjective(config, self.base_model) if config.word_objective != "none" else None
         hidden = config.hidden_size if self.word_objective is None else self.word_objective.output_size
         labels, head = config.num_labels, (config.head_layers, config.polarity_head)
@@ -394,17 +405,29 @@ class VATClassifier(_Base):
         return self._betas[name] if torch.compiler.is_compiling() else getattr(self.config, name)
 
     def content_tokens(
-        self, attention_mask: torch.Tensor, special_tokens_mask: torch.Tensor | None = None
+        self,
+        attention_mask: torch.Tensor,
+        special_tokens_mask: torch.Tensor | None = None,
+        input_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Where the tokens of the texts are, bool [B, T]: neither special tokens nor padding. Arguments as in `forward`."""
         attended = attention_mask.bool()
-        if special_tokens_mask is None:
-            number = attended.cumsum(1)  # of the attended positions, from 1
-            prefix, suffix = (getattr(self.config, f"{name}_tokens", 1) for name in ("prefix", "suffix"))
-            special = (number <= prefix) | (number > number[:, -1:] - suffix)
-        else:
+        if special_tokens_mask is not None:
             special = special_tokens_mask.bool()
+        elif input_ids is not None and self.config.special_token_ids is not None:
+            special = torch.zeros_like(attended)
+            for token in self.config.special_token_ids:  # isin has no ONNX operation
+                special = special | (input_ids == token)
+        else:
+            number = attended.cumsum(1)  # of the attended positions, from 1
+            prefix, suffix = self._special_tokens_around
+            special = (number <= prefix) | (number > number[:, -1:] - suffix)
         return attended & ~special
+
+    @property
+    def _special_tokens_around(self) -> tuple[int, int]:
+        """How many special tokens there are before and after a text."""
+        return getattr(self.config, "prefix_tokens", 1), getattr(self.config, "suffix_tokens", 1)
 
     def _positions(self, attention_mask: torch.Tensor) -> torch.Tensor | None:
         """Position of each token in its text [B, T], from 0: padding on the left does not shift the text."""
@@ -427,11 +450,13 @@ class VATClassifier(_Base):
         r"""
         Args:
             special_tokens_mask (`torch.Tensor` of shape `(batch_size, sequence_length)`, *optional*):
-                1 on special tokens. By default the first and the last token that `attention_mask` admits, which is
-                where a BERT tokenizer puts [CLS] and [SEP] around a text; of other encoders as many as `prefix_tokens` and
-                `suffix_tokens` in the configuration say.
+                1 on special tokens. By default the tokens with `special_token_ids` of the configuration. Where it has none, the
+                first and the last token that `attention_mask` admits, which is where a BERT tokenizer puts [CLS] and [SEP]
+                around a text; of other encoders as many as `prefix_tokens` and `suffix_tokens` say.
             labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
-                Class ids; -100 leaves a text out of the loss.
+                Class ids; -100 leaves a text out of the loss. With `problem_type="multi_label_classification"` floats of shape
+                `(batch_size, num_labels)`, 1 for the labels that a text has and 0 for others; with `"regression"` floats of
+                shape `(batch_size, num_labels)`, or `(batch_size,)` for one score.
             encoded_texts (`EncodedTexts`, *optional*):
                 What [`encode_texts`] has made of the same texts, in place of running the encoder; neither `hidden_states` nor
                 `attentions` are in the output then.
@@ -475,7 +500,7 @@ class VATClassifier(_Base):
         logits, cross_entropy, compression, loss = self._heads(text, labels)
         mask_compression, word_term, vw_product = None, None, None
         if labels is not None and not constant:
-            labelled = labels != -100
+            labelled = has_label(labels)
             count = labelled.sum().clamp(min=1)
             if mask_term is not None:
                 mask_compression = mask_term * labelled
@@ -591,10 +616,12 @@ class VATClassifier(_Base):
         if "attention_mask" not in inputs:
             texts = inputs["input_ids"] if "input_ids" in inputs else inputs["inputs_embeds"]
             inputs["attention_mask"] = torch.ones(texts.shape[:2], dtype=torch.long, device=texts.device)
-        if "position_ids" not in inputs:
-            positions = self._positions(inputs["attention_mask"])
+        length = self.config.window_length
+        if "position_ids" not in inputs and (length is None or inputs["attention_mask"].shape[1] <= length):
+            positions = self._positions(inputs["attention_mask"])  # in windows each has its own
             inputs |= {} if positions is None else {"position_ids": positions}
-        return inputs, self.content_tokens(inputs["attention_mask"], special_tokens_mask)
+        content = self.content_tokens(inputs["attention_mask"], special_tokens_mask, inputs.get("input_ids"))
+        return inputs, content
 
     def _wanted(self, kwargs: dict, words: bool = False) -> dict:
         """What the encoder is asked for.
@@ -641,7 +668,7 @@ class VATClassifier(_Base):
     def _encode(self, inputs: dict, content: torch.Tensor, **kwargs):
         """The encoder's output; then the word mask [B, T] and its term [B], both None where there is none."""
         if self.word_mask is None:
-            return self.base_model(**inputs, **kwargs), None, None
+            return self._run_encoder(inputs, **kwargs), None, None
         if self.config.mask_site == "embedding_output":
             return self._encode_masking_output(self.word_mask, inputs, content, **kwargs)
         inputs = dict(inputs)
@@ -654,8 +681,55 @@ class VATClassifier(_Base):
                 words = input_ids != offset
                 inputs["position_ids"] = words.cumsum(1) * words + offset
         masked = self.word_mask(inputs["inputs_embeds"], content)
-        encoded = self.base_model(**{**inputs, "inputs_embeds": masked.embeddings}, **kwargs)
+        encoded = self._run_encoder({**inputs, "inputs_embeds": masked.embeddings}, **kwargs)
         return encoded, masked.probabilities, masked.term
+
+    def _run_encoder(self, inputs: dict, **kwargs):
+        """The encoder's output for texts of any length, of which those are read in windows that are longer than one.
+
+        Windows go through the encoder `_WINDOWS` at a time, and in training are computed again for their gradients, so that
+        memory grows with these and not with the texts.
+        """
+        length = self.config.window_length
+        if length is None or inputs["attention_mask"].shape[1] <= length:
+            return self.base_model(**inputs, **kwargs)
+        if kwargs.get("output_attentions"):
+            raise ValueError("output_attentions=True has no meaning for texts that are read in windows; leave it out.")
+        around = self._special_tokens_around
+        overlap = length // 4 if self.config.window_overlap is None else self.config.window_overlap
+        overlap = min(overlap, length - sum(around) - 1)
+        cut = windows(inputs["attention_mask"], length, overlap, *around)
+        if "inputs_embeds" not in inputs:
+            # Looked up as the text that they are of, for whoever asks for gradients there.
+            inputs = {**inputs, "inputs_embeds": self.get_input_embeddings()(inputs["input_ids"].long())}
+        attended = cut.attended.long()
+        parts = {"inputs_embeds": cut.cut(inputs["inputs_embeds"]), "attention_mask": attended}
+        if "token_type_ids" in inputs:
+            parts["token_type_ids"] = cut.cut(inputs["token_type_ids"])
+        rows: dict[str, torch.Tensor] = {name: part.flatten(0, 1) for name, part in parts.items()}  # [B · W, L, …]
+        offset = self._position_offset
+        if offset is not None:
+            rows["position_ids"] = rows["attention_mask"].cumsum(1) * rows["attention_mask"] + offset
+        else:
+            positions = self._positions(rows["attention_mask"])
+            rows |= {} if positions is None else {"position_ids": positions}
+        needed = cut.needed.flatten().nonzero().squeeze(1)
+        keeps = torch.is_grad_enabled() and any(value.requires_grad for value in self.base_model.parameters())
+
+        def run(part: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            encoded = self.base_model(**{name: values[part] for name, values in rows.items()}, **kwargs)
+            return (encoded.last_hidden_state, *(encoded.hidden_states or ()))
+
+        some = needed.split(_WINDOWS)
+        found = [checkpoint(run, part, use_reentrant=False) if keeps and len(some) > 1 else run(part) for part in some]
+        layers = []
+        for layer in zip(*found, strict=True):
+            states = torch.cat(layer)
+            whole = states.new_zeros(attended.shape[0] * attended.shape[1], *states.shape[1:])
+            whole = whole.index_copy(0, needed, states).unflatten(0, attended.shape[:2])
+            layers.append(cut.joined(whole))
+        last, *hidden = layers
+        return BaseModelOutput(last_hidden_state=last, hidden_states=tuple(hidden) or None)
 
     def _encode_masking_output(self, mask: WordMask, inputs: dict, content: torch.Tensor, **kwargs):
         of_words = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
@@ -677,20 +751,49 @@ class VATClassifier(_Base):
         if labels is None:
             return by_head[predicting], None, None, None
 
-        if labels.is_floating_point() or labels.dim() != 1:
-            raise ValueError(
-                f"labels of type {labels.dtype} and shape {tuple(labels.shape)} are not class ids: pass integers of "
-                f"shape (batch_size,) from 0 to {self.num_labels - 1}, or -100 to leave a text out."
-            )
-        labelled = labels != -100
+        labels = self._check_labels(labels)
+        labelled = has_label(labels)
         count = labelled.sum().clamp(min=1)
-        losses, by_text = zip(*(self._cross_entropy(by_head[head], labels) for head in in_loss), strict=True)
+        losses, by_text = zip(*(self._task_loss(by_head[head], labels) for head in in_loss), strict=True)
         loss, cross_entropy = sum(losses), sum(by_text)
         compression = None
         if divergence is not None and "compressor" in in_loss:
             compression = divergence * labelled
             loss = loss + self._beta("beta") * compression.sum() / count
         return by_head[predicting], cross_entropy, compression, loss
+
+    def _check_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """
+        Raises:
+            ValueError: if they are not those of the kind of problem.
+        """
+        given = f"labels of type {labels.dtype} and shape {tuple(labels.shape)}"
+        if self.problem.is_single_label:
+            if labels.is_floating_point() or labels.dim() != 1:
+                raise ValueError(
+                    f"{given} are not class ids: pass integers of shape (batch_size,) from 0 to {self.num_labels - 1}, or "
+                    "-100 to leave a text out. Several labels and scores need "
+                    'problem_type="multi_label_classification" or "regression" in the configuration.'
+                )
+            return labels
+        if self.problem.kind == REGRESSION and labels.dim() == 1:
+            labels = labels.unsqueeze(1)
+        if labels.dim() != 2 or labels.shape[1] != self.num_labels:
+            raise ValueError(
+                f"{given} do not fit problem_type={self.problem.kind!r}: pass floats of shape (batch_size, {self.num_labels})."
+            )
+        return labels.float()
+
+    def _task_loss(self, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A head's mean loss, and that of each text, [B], whose mean it is: cross-entropy between classes; binary
+        cross-entropy or the squared error, as means over labels or scores."""
+        if self.problem.is_single_label:
+            return self._cross_entropy(logits, labels)
+        if self.problem.kind == REGRESSION:
+            by_text = nn.functional.mse_loss(logits.float(), labels, reduction="none").mean(1)
+        else:
+            by_text = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels, reduction="none").mean(1)
+        return by_text.mean(), by_text
 
     def _cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """A head's mean cross-entropy over the texts with a label, and that of each text, [B], whose mean it is.

@@ -8,6 +8,7 @@ from transformers import AutoConfig, BertConfig, PreTrainedConfig
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_word_encoder import WordEncoderConfig
+from .problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Problem
 from .setting import ConfigWithSettings, declared_settings, setting
 
 
@@ -30,6 +31,13 @@ _MASK_TERM = {"mask_type": ("vmask", "iba")}
 _VW = (_ATTENTION, _LINEAR_HEAD, {"bottleneck": ("none",)})
 _WORD_TERM = {"word_objective": ("tying", "mlm", "conicity")}
 _MLM = {"word_objective": ("mlm",)}
+
+# Encoders that see padding, whatever the attention mask says: they have no mask (FNet), or convolve, pool or average over what
+# stands beside a text. The same text gives other numbers in another batch.
+SEE_PADDING = ("canine", "convbert", "fnet", "funnel", "mobilebert", "nystromformer")
+
+# Encoder-decoders whose encoders are models of their own in transformers, which AutoModelForTextEncoding loads.
+ENCODER_HALVES = ("t5", "mt5", "umt5")
 
 # Encoders of transformers that a mask on word embeddings cannot reach, and why.
 _OUT_OF_REACH = {
@@ -95,6 +103,21 @@ class VATSettings(ConfigWithSettings):
             Share of a text's tokens that `"mlm"` hides, and at least one.
         mask_token_id (`int`, *optional*):
             Id of the tokenizer's mask token, which `"mlm"` needs.
+        label_thresholds (`list[float]`, *optional*):
+            With `problem_type="multi_label_classification"`, for each label the probability from which a text has it; ½ by
+            default.
+        special_token_ids (`list[int]`, *optional*):
+            Ids of the tokens that the tokenizer puts around a text and between two. They take no part in attention and pooling.
+            Where they are not known, the first and the last token that are attended to are taken for them, or as many as
+            `prefix_tokens` and `suffix_tokens` say, which does not do for pairs of texts.
+            [`~hf_vat.training.VATTrainer`] asks its tokenizer.
+        window_length (`int`, *optional*):
+            Tokens of a window, special ones included. A text that is longer is read in windows of so many tokens, which overlap;
+            of each token there is one state, and attention and pooling are over all of them. By default there are no windows, and
+            a text is as long as the encoder allows.
+        window_overlap (`int`, *optional*, defaults to `window_length // 4`):
+            Tokens that neighbouring windows share: each token's state comes from the window in which it has half as many on
+            both sides, or more.
         predict_from (`str`, *optional*, defaults to `"learner"`):
             The head whose logits the model returns: `"learner"` (on R) or `"compressor"` (on z = μ). The trainer
             records here the head that was trained last, as the other one is out of date.
@@ -199,6 +222,14 @@ class VATSettings(ConfigWithSettings):
         0.15, "Share of the tokens that mlm hides", needs=(_MLM,), minimum=0, maximum=1
     )
     mask_token_id: int | None = setting(None, "Id of the mask token", needs=(_MLM,), option=False)
+    label_thresholds: list[float] | None = None
+    special_token_ids: list[int] | None = None
+    window_length: int | None = setting(
+        None, "Tokens of a window, in which longer texts are read", minimum=3, maximum=2**20
+    )
+    window_overlap: int | None = setting(
+        None, "Tokens that windows share, a quarter of a window by default", minimum=0, maximum=2**20
+    )
     predict_from: Literal["learner", "compressor"] = setting(
         "learner", "Head whose logits the model returns", needs=(_VAT,), moves=True, option=False
     )
@@ -287,6 +318,8 @@ class VATSettings(ConfigWithSettings):
             settings = ("num_labels", "id2label", "label2id")
             given = {name: kwargs.pop(name) for name in settings if name in kwargs}
             config_dict = {key: value for key, value in config_dict.items() if key not in settings} | given
+        # Together with the labels, of which a score may be the only one.
+        config_dict = config_dict | {name: kwargs.pop(name) for name in ("problem_type",) if name in kwargs}
         return super().from_dict(config_dict, **kwargs)
 
     def __post_init__(self, **kwargs):
@@ -331,11 +364,33 @@ class VATSettings(ConfigWithSettings):
                 f'heads="shared" reads R and z alike, so latent_size={self.latent_size} must equal '
                 f"hidden_size={self.hidden_size}."
             )
-        if self.problem_type not in (None, "single_label_classification") or self.num_labels < 2:
+        problem = Problem.of(self)
+        if self.num_labels < 2 and self.problem_type in (None, SINGLE_LABEL):
             raise ValueError(
-                f"num_labels={self.num_labels} with problem_type={self.problem_type!r} is not supported: VAT "
-                "classifies each text into one of num_labels >= 2 classes "
-                '(problem_type None or "single_label_classification").'
+                f"num_labels={self.num_labels} with problem_type={self.problem_type!r}: a text has one of two classes or more. "
+                f'For a score give problem_type="{REGRESSION}", for a single label that a text has or not '
+                f'"{MULTI_LABEL}".'
+            )
+        if self.label_thresholds is not None and problem.kind != MULTI_LABEL:
+            raise ValueError(f'label_thresholds are for problem_type="{MULTI_LABEL}", not {self.problem_type!r}.')
+        if self.window_length is not None:
+            room = self.window_length - getattr(self, "prefix_tokens", 1) - getattr(self, "suffix_tokens", 1)
+            positions = getattr(self, "max_position_embeddings", None) or 0
+            if self.mask_site != "word":
+                raise ValueError(f'mask_site="{self.mask_site}" masks a whole text, so it cannot be read in windows.')
+            if 0 < positions < self.window_length:
+                raise ValueError(
+                    f"window_length={self.window_length} is more than the encoder's {positions} positions."
+                )
+            if self.window_overlap is not None and self.window_overlap >= room:
+                raise ValueError(
+                    f"window_overlap={self.window_overlap} must be below {room}, the tokens of a text that a window has."
+                )
+        elif self.window_overlap is not None:
+            raise ValueError("window_overlap is of windows; give window_length too.")
+        if self.polarity_head and not problem.is_single_label:
+            raise ValueError(
+                f"polarity_head=True makes log-odds between classes; with problem_type={self.problem_type!r} leave it out."
             )
 
 
@@ -414,9 +469,10 @@ class EncoderVATConfig(VATSettings):
                 self.encoder = WordEncoderConfig.from_dict(settings)
             else:
                 self.encoder = AutoConfig.for_model(model_type, **settings)
-        if self.encoder.is_encoder_decoder:
+        if self.encoder.is_encoder_decoder and self.encoder.model_type not in ENCODER_HALVES:
             raise ValueError(
-                f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only."
+                f"encoder={self.encoder.model_type!r} is an encoder-decoder; use a model with an encoder only, or one of "
+                f"{', '.join(ENCODER_HALVES)}, whose encoder transformers loads alone."
             )
         if not isinstance(getattr(self.encoder, "hidden_size", None), int):
             raise ValueError(
@@ -454,6 +510,11 @@ class EncoderVATConfig(VATSettings):
             raise ValueError(
                 f'encoder="{self.encoder.model_type}" cannot have a word mask: it {_OUT_OF_REACH[self.encoder.model_type]}. '
                 'Use another encoder, such as BERT, RoBERTa or DeBERTa, or mask_type="none".'
+            )
+        if self.window_length is not None and self.encoder.model_type in _OUT_OF_REACH:
+            raise ValueError(
+                f'encoder="{self.encoder.model_type}" cannot read windows: it {_OUT_OF_REACH[self.encoder.model_type]}. Leave '
+                "window_length out."
             )
         of_words = self.encoder.model_type == WordEncoderConfig.model_type
         words = self.encoder.embedding_size if of_words else self.hidden_size  # elsewhere mapped to that width

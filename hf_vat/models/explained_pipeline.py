@@ -5,13 +5,15 @@ from transformers import Pipeline
 from transformers.utils import logging
 
 from .classes import class_id, class_names
-from .words import encode_words, maximum_length, special_token_types
+from .problems import MULTI_LABEL, SINGLE_LABEL, Problem
+from .words import PAIR, encode_words, maximum_length
 
 logger = logging.get_logger(__name__)
 
 TASK = "text-classification-explained"
 _NOT_GIVEN = object()  # top_k=None already means all classes
 _FUNCTIONS = {"softmax": lambda logits: logits.softmax(-1), "sigmoid": torch.sigmoid, "none": lambda logits: logits}
+_BY_PROBLEM = {SINGLE_LABEL: "softmax", MULTI_LABEL: "sigmoid"}  # as in the stock pipeline
 _TRUNCATIONS = (True, "longest_first", "only_first")
 _PADDINGS = (True, False, "longest", "max_length", "do_not_pad")
 
@@ -46,14 +48,15 @@ class ExplainedTextClassificationPipeline(Pipeline):
         Empty and blank texts have no words, and a prediction.
 
         Args:
-            inputs (`str`, `list[str]`, generator or `torch.utils.data.Dataset` of `str`):
-                One or several texts.
+            inputs (`str`, `dict`, a list of them, generator or `torch.utils.data.Dataset`):
+                One or several texts; a pair of texts is a dictionary with the keys `text` and `text_pair`.
             top_k (`int`, *optional*):
-                How many classes to return, best first; None for all. `return_all_scores=True` means the same.
+                How many classes, labels or scores to return, best first; None for all. `return_all_scores=True` means the same.
             target (`int` or `str`, *optional*):
                 The class to return, by its id or its name, in place of the predicted one.
-            function_to_apply (`str`, *optional*, defaults to `"softmax"`):
-                What makes scores of logits: `"softmax"`, `"sigmoid"` or `"none"`.
+            function_to_apply (`str`, *optional*):
+                What makes scores of logits: `"softmax"`, the default for models that choose between classes, `"sigmoid"`, that for
+                several labels, or `"none"`, that for regression.
             max_length (`int`, *optional*):
                 Tokens to keep, special ones included; as many as the model takes, if that is less or it is not given.
             truncation, padding (*optional*):
@@ -70,6 +73,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
             - **words** (`list[dict]`) -- for each word in the order of the text
 
                 - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
+                - **in** (`str`) -- of a pair, the text that the word is in: `"text"` or `"text_pair"`;
                 - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
                   sum to at most 1, and to 1 where every token belongs to a word. Without attention the word's mask, from
                   0 to 1, averaged over its tokens. Neither depends on the class;
@@ -142,13 +146,17 @@ class ExplainedTextClassificationPipeline(Pipeline):
             raise ValueError(f"target {error}") from None
 
     def preprocess(self, text, max_length=None):
-        if not isinstance(text, str):
-            raise ValueError(
-                f"The input is a {type(text).__name__}; give one text (str) or a list of texts, such as "
-                'list(dataset["text"]). Pairs of texts are not supported.'
-            )
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError(f"The text {text[:40]!r} contains half a character (a lone surrogate); correct it.")
+        if isinstance(text, dict) and "text" in text and set(text) <= set(PAIR):
+            text = text if text.get("text_pair") is not None else text["text"]
+        parts = [text[key] for key in PAIR] if isinstance(text, dict) and set(text) == set(PAIR) else [text]
+        for part in parts:
+            if not isinstance(part, str):
+                raise ValueError(
+                    f"The input is a {type(part).__name__}; give one text (str) or a list of texts, such as "
+                    'list(dataset["text"]). A pair of texts is {"text": "…", "text_pair": "…"}.'
+                )
+            if any("\ud800" <= character <= "\udfff" for character in part):
+                raise ValueError(f"The text {part[:40]!r} contains half a character (a lone surrogate); correct it.")
         largest = maximum_length(self.model, self.tokenizer)
         encoded = encode_words(self.tokenizer, [text], min(max_length or largest, largest))[0]
         if encoded.truncated:
@@ -158,10 +166,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
             )
         input_ids = torch.tensor([encoded.input_ids])  # [1, T]
         model_inputs = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "encoded": encoded}
-        types = special_token_types(self.tokenizer)
-        if types:
-            token_types = [types.get(token, 0) for token in encoded.input_ids]
-            model_inputs["token_type_ids"] = torch.tensor([token_types])
+        if "token_type_ids" in self.tokenizer.model_input_names:
+            model_inputs["token_type_ids"] = torch.tensor([encoded.token_types or [0] * len(encoded.input_ids)])
         return model_inputs
 
     def _forward(self, model_inputs):
@@ -186,21 +192,26 @@ class ExplainedTextClassificationPipeline(Pipeline):
             "encoded": encoded,
         }
 
-    def postprocess(self, outputs, top_k=_NOT_GIVEN, target=None, function_to_apply="softmax"):
+    def postprocess(self, outputs, top_k=_NOT_GIVEN, target=None, function_to_apply=None):
         encoded = outputs["encoded"]
+        if function_to_apply is None:
+            function_to_apply = _BY_PROBLEM.get(Problem.of(self.model.config).kind, "none")
         attended = outputs["attention_mask"][0].bool()
         if "token_importance" in outputs:
             scores = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
         else:
             scores = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
+        sides = [{}] * len(encoded.words)
+        if encoded.pair_start is not None:
+            sides = [{"in": PAIR[place >= encoded.pair_start]} for place in range(len(encoded.words))]
         class_scores = _FUNCTIONS[function_to_apply](outputs["logits"][0].double()).tolist()
         results = [
             {
                 "label": self.model.config.id2label[label],
                 "score": class_score,
                 "words": [
-                    {"word": word.text, "start": word.start, "end": word.end, "score": score, "seen": seen}
-                    for word, score, seen in zip(encoded.words, scores, encoded.seen, strict=True)
+                    {"word": word.text, "start": word.start, "end": word.end, **side, "score": score, "seen": seen}
+                    for word, side, score, seen in zip(encoded.words, sides, scores, encoded.seen, strict=True)
                 ],
             }
             for label, class_score in enumerate(class_scores)

@@ -3,14 +3,21 @@
 from inspect import signature
 from typing import Any
 
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BertModel, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForTextEncoding,
+    AutoTokenizer,
+    BertModel,
+    PreTrainedModel,
+)
 from transformers.models.bert.modeling_bert import BertPreTrainedModel
 
 from .classifier import VATClassifier
-from .configuration_vat import BertVATConfig, EncoderVATConfig
+from .configuration_vat import ENCODER_HALVES, BertVATConfig, EncoderVATConfig
 from .configuration_word_encoder import WordEncoderConfig
 from .modeling_word_encoder import WordEncoderModel
-from .words import special_tokens_around
+from .words import special_token_ids, special_tokens_around
 
 _PLACE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")  # where a checkpoint is, of all its files
 
@@ -41,8 +48,8 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
     Any encoder of `AutoModel` with the attention, heads and bottleneck of [`BertForVATClassification`].
 
     [`from_encoder_pretrained`] begins with a pretrained encoder; `from_pretrained` loads checkpoints of this class and of
-    [`EncoderWithVMask`]. The special tokens around a text are told by the configuration's `prefix_tokens` and
-    `suffix_tokens`. An encoder whose first layer normalises each word embedding alone, such as ModernBERT, takes a factor
+    [`EncoderWithVMask`]. The special tokens around a text, and between two, are told by the configuration's
+    `special_token_ids`. An encoder whose first layer normalises each word embedding alone, such as ModernBERT, takes a factor
     out again: the masks of VMASK and L2X then change nothing, while that of IBA does. BERT and its kin add positions first.
     """
 
@@ -61,7 +68,7 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
         elif own.model_type == WordEncoderConfig.model_type:
             self.encoder = WordEncoderModel(own)
         else:
-            self.encoder = AutoModel.from_config(own, **_encoder_arguments(own))
+            self.encoder = _auto_class(own).from_config(own, **_encoder_arguments(own))
         self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
         tables = (name for name, module in self.named_modules() if hasattr(module, "position_ids"))
         self._position_table = next(tables, None)
@@ -92,11 +99,10 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
         encoder_config = AutoConfig.from_pretrained(pretrained_model_name_or_path, **place)
         if tokenizer is None:
             tokenizer = AutoTokenizer.from_pretrained(pretrained_model_name_or_path, **place)
-        prefix, suffix = special_tokens_around(tokenizer)
-        config = cls.config_class(
-            **{"encoder": encoder_config, "prefix_tokens": prefix, "suffix_tokens": suffix, **settings}
-        )
-        encoder = AutoModel.from_pretrained(
+        around = dict(zip(("prefix_tokens", "suffix_tokens"), map(len, special_tokens_around(tokenizer)), strict=True))
+        special = {"special_token_ids": special_token_ids(tokenizer)}
+        config = cls.config_class(**{"encoder": encoder_config, **around, **special, **settings})
+        encoder = _auto_class(encoder_config).from_pretrained(
             pretrained_model_name_or_path, **_encoder_arguments(encoder_config), **encoder_kwargs
         )
         encoder.config.name_or_path = ""  # it would be saved, and a local path is nobody's business
@@ -118,17 +124,23 @@ class EncoderForVATClassification(VATClassifier, PreTrainedModel):
         return positions
 
 
+def _auto_class(config) -> Any:
+    """The class of transformers that builds an encoder; of encoder-decoders the encoder alone."""
+    return AutoModelForTextEncoding if config.model_type in ENCODER_HALVES else AutoModel
+
+
 def _encoder_arguments(config) -> dict:
     """What `AutoModel` is to be told of an encoder: no pooler where its class can do without, as nothing would train it.
 
     Raises:
         ValueError: if the class that `AutoModel` builds does not turn each token of a text into a vector.
     """
-    if type(config) not in AutoModel._model_mapping:
+    mapping = _auto_class(config)._model_mapping
+    if type(config) not in mapping:
         raise ValueError(
             f"encoder={config.model_type!r} is no model that AutoModel builds; use an encoder such as BERT."
         )
-    encoder_class: Any = AutoModel._model_mapping[type(config)]
+    encoder_class: Any = mapping[type(config)]
     if isinstance(encoder_class, tuple):  # Funnel has two, and AutoModel needs to know which
         config.architectures = config.architectures or [encoder_class[0].__name__]
         encoder_class = next((one for one in encoder_class if one.__name__ in config.architectures), encoder_class[0])

@@ -17,14 +17,18 @@ keep the characters as typed; their spans are offsets in code points into the te
 
 A text that comes already split, as a list of words, keeps exactly those words; the text is then the words joined by
 single spaces.
+
+A pair of texts, such as a question and a passage, is a dictionary of `text` and `text_pair`, as in transformers' pipeline. Its
+words are those of both, one after the other; the special tokens between them belong to no word.
 """
 
 import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache, cached_property
+from itertools import chain, repeat
 from threading import RLock
 from typing import NamedTuple
 
@@ -58,6 +62,8 @@ _UNSPACED = regex.compile(
 _HAS_KANA = regex.compile(_KANA, regex.VERSION1)
 # A run of katakana is a loan word or a name, and ICU's dictionary lacks most of them.
 _PARTS = regex.compile(r"(?P<katakana>\p{Katakana}[\p{Katakana}\u30fc\p{M}]*)|[^\p{Katakana}]+")
+PAIR = ("text", "text_pair")  # the keys of a pair of texts
+TYPE_BITS = 32  # below which stands the id of a typed token
 # Fast tokenizers keep their truncation as state, which another thread would change under a call.
 _TOKENIZING = RLock()
 
@@ -108,7 +114,12 @@ class EncodedText:
         special: for each token whether it is a special token.
         truncated: number of words that were cut off because the text is longer than the maximum length: the last
             ones, or the first ones if the tokenizer's `truncation_side` is "left". A word cut in the middle is seen;
-            a word that the tokenizer drops at any length is neither seen nor cut off.
+            a word that the tokenizer drops at any length is neither seen nor cut off. Of a pair it is the longer text that
+            is cut, as long as it is the longer one.
+        text_pair: the second text of a pair.
+        pair_start: of a pair the position in `words` of the first word of its second text.
+        token_types: for each token its type, where one of them differs from 0 (BERT: 1 in the second text of a pair; XLNet:
+            2 at its last token).
     """
 
     text: str
@@ -117,6 +128,21 @@ class EncodedText:
     token_words: list[tuple[int, ...]]
     special: list[bool]
     truncated: int = 0
+    text_pair: str | None = None
+    pair_start: int | None = None
+    token_types: tuple[int, ...] = ()
+
+    @cached_property
+    def typed_ids(self) -> list[int]:
+        """The token ids as [`hf_vat.inference`] takes them: above the lowest 32 bits of each stands the token's type."""
+        if not self.token_types:
+            return self.input_ids
+        return [token | kind << TYPE_BITS for token, kind in zip(self.input_ids, self.token_types, strict=True)]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text, or both of a pair."""
+        return [self.text] if self.text_pair is None else [self.text, self.text_pair]
 
     @cached_property
     def seen(self) -> list[bool]:
@@ -146,10 +172,13 @@ class EncodedText:
 
 
 def maximum_length(model, tokenizer) -> int:
-    """Number of tokens, special ones included, that both the tokenizer and the model's positions allow.
+    """Number of tokens, special ones included, that both the tokenizer and the model's positions allow; where the model reads
+    texts in windows, the tokenizer alone.
 
     Without any limit it is 2**31 - 1.
     """
+    if getattr(model.config, "window_length", None) is not None:
+        return min(tokenizer.model_max_length, 2**31 - 1)
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     if positions < 1:  # XLNet says -1
         # A tokenizer without a limit says 1e30, more than its own truncation can count.
@@ -175,25 +204,34 @@ def _offset_positions(model):
     return None
 
 
-def special_tokens_around(tokenizer) -> tuple[int, int]:
-    """How many special tokens a tokenizer puts before and after a text: BERT 1 and 1, XLNet 0 and 2."""
+def special_tokens_around(tokenizer) -> tuple[list[int], list[int]]:
+    """The special tokens that a tokenizer puts before and after a text, see [`EncodedText.typed_ids`]: BERT [CLS] and [SEP],
+    XLNet none and two."""
     with _TOKENIZING:
-        flags = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-    content = flags.index(0) if 0 in flags else 0
-    return content, flags[::-1].index(0) if 0 in flags else len(flags)
+        encoded = tokenizer("a", return_special_tokens_mask=True)
+    flags = encoded["special_tokens_mask"]
+    types = encoded.get("token_type_ids") if "token_type_ids" in tokenizer.model_input_names else None
+    ids = [
+        token | kind << TYPE_BITS for token, kind in zip(encoded["input_ids"], types or [0] * len(flags), strict=True)
+    ]
+    before = flags.index(0) if 0 in flags else 0
+    return ids[:before], ids[len(flags) - flags[::-1].index(0) if 0 in flags else 0 :]
 
 
-def special_token_types(tokenizer) -> dict[int, int]:
-    """The token type of each special token that a single text gets, if any differs from 0 (XLNet: its last token)."""
-    if "token_type_ids" not in tokenizer.model_input_names:
-        return {}
-    with _TOKENIZING:
-        empty = tokenizer("")
-    types = dict(zip(empty["input_ids"], empty.get("token_type_ids", ()), strict=False))
-    return types if any(types.values()) else {}
+def special_token_ids(tokenizer) -> list[int]:
+    """The ids of the tokens that a tokenizer puts around a text and between two: BERT [CLS] and [SEP], GPT-2 none."""
+    found = set()
+    for texts in (["a"], ["a", "a"]):  # not every tokenizer says what stands between two
+        with _TOKENIZING:
+            encoded = tokenizer(*texts, return_special_tokens_mask=True)
+        flagged = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+        found |= {token for token, special in flagged if special}
+    return sorted(found)
 
 
-def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: int) -> list[EncodedText]:
+def encode_words(
+    tokenizer, texts: Sequence[str | Sequence[str] | Mapping[str, str | Sequence[str]]], max_length: int
+) -> list[EncodedText]:
     """Tokenize texts and align the tokens with the words of each text by character offsets.
 
     A tokenizer without offsets (one in pure Python) is asked word by word instead. Where a text's tokens are others than
@@ -201,20 +239,22 @@ def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: in
 
     Args:
         tokenizer: a tokenizer of transformers, fast or not.
-        texts: texts exactly as the user wrote them; a list of words stands for a text that is already split.
+        texts: texts exactly as the user wrote them; a list of words stands for a text that is already split, a dictionary of
+            `text` and `text_pair` for a pair.
         max_length: tokens to keep, special ones included; see [`maximum_length`].
     """
     if not texts:
         return []
-    if WordBreaker is None and any(isinstance(text, str) and any(_unspaced_runs(text)) for text in texts):
+    parts = [[text[key] for key in PAIR] if isinstance(text, Mapping) else [text] for text in texts]
+    if WordBreaker is None and any(
+        isinstance(part, str) and any(_unspaced_runs(part)) for some in parts for part in some
+    ):
         _warn_unspaced()
-    split = [(text, split_words(text)) if isinstance(text, str) else _join_words(text) for text in texts]
-    if not tokenizer.is_fast:
-        encoded = [_encode_by_words(tokenizer, text, words, max_length) for text, words in split]
+    split = [[_as_words(part) for part in some] for some in parts]
+    if tokenizer.is_fast:
+        encoded = _encode_by_offsets(tokenizer, split, max_length)
     else:
-        with _TOKENIZING:
-            encodings = tokenizer([text for text, _ in split], truncation=True, max_length=max_length).encodings
-        encoded = [_align(text, words, encoding) for (text, words), encoding in zip(split, encodings, strict=True)]
+        encoded = [_encode_by_words(tokenizer, some, max_length) for some in split]
     # A model needs something to read, and some tokenizers give an empty text no token at all.
     stand_ins = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id)
     stand_in = [token for token in stand_ins if token is not None][:1]
@@ -224,12 +264,21 @@ def encode_words(tokenizer, texts: Sequence[str | Sequence[str]], max_length: in
     ]
 
 
-def _join_words(given: Sequence[str]) -> tuple[str, list[Word]]:
+def _as_words(given: str | Sequence[str]) -> "_Part":
+    if isinstance(given, str):
+        return _Part(given, split_words(given))
     words, start = [], 0
     for text in given:
         words.append(Word(text, start, start + len(text)))
         start += len(text) + 1
-    return " ".join(given), words
+    return _Part(" ".join(given), words)
+
+
+class _Part(NamedTuple):
+    """A text, or one of a pair."""
+
+    text: str
+    words: list[Word]
 
 
 @cache
@@ -242,46 +291,111 @@ def _warn_unspaced() -> None:
     )
 
 
-def _align(text: str, words: list[Word], encoding) -> EncodedText:
-    starts, ends = [word.start for word in words], [word.end for word in words]
+def _encode_by_offsets(tokenizer, texts: list[list[_Part]], max_length: int) -> list[EncodedText]:
+    found: dict[int, EncodedText] = {}
+    for size in {len(parts) for parts in texts}:
+        places = [place for place, parts in enumerate(texts) if len(parts) == size]
+        columns = zip(*([part.text for part in texts[place]] for place in places), strict=True)
+        with _TOKENIZING:
+            batch = tokenizer(*map(list, columns), truncation=True, max_length=max_length)
+        for place, encoding in zip(places, batch.encodings, strict=True):
+            rest = encoding.overflowing
+            if size == 2 and len(encoding.ids) >= max_length:  # of a pair these are all ways to cut it
+                with _TOKENIZING:
+                    rest = tokenizer(*(part.text for part in texts[place]), verbose=False).encodings
+            types = encoding.type_ids if "token_type_ids" in tokenizer.model_input_names else ()
+            found[place] = _align(texts[place], encoding, rest, types)
+    return [found[place] for place in range(len(texts))]
+
+
+def _align(parts: list[_Part], encoding, rest: list, types: Sequence[int]) -> EncodedText:
+    """
+    Args:
+        rest: encodings of tokens that may have been cut off.
+        types: of the tokens, as far as the model reads them.
+    """
+    offsets = [0, len(parts[0].words)]
+    starts = [[word.start for word in part.words] for part in parts]
+    ends = [[word.end for word in part.words] for part in parts]
 
     def words_of_tokens(part) -> list[tuple[int, ...]]:
-        # Special tokens have the span (0, 0), which meets no word.
-        return [tuple(range(bisect_right(ends, start), bisect_left(starts, end))) for start, end in part.offsets]
+        # Special tokens have the span (0, 0), which meets no word; in a pair they are of neither text.
+        sides = part.sequence_ids if len(parts) == 2 else repeat(0, len(part.ids))
+        return [
+            ()
+            if side is None
+            else tuple(
+                range(offsets[side] + bisect_right(ends[side], start), offsets[side] + bisect_left(starts[side], end))
+            )
+            for side, (start, end) in zip(sides, part.offsets, strict=True)
+        ]
 
     token_words = words_of_tokens(encoding)
-    overflow = [positions for rest in encoding.overflowing for positions in words_of_tokens(rest)]
+    overflow = [positions for one in rest for positions in words_of_tokens(one)]
     special = [bool(flag) for flag in encoding.special_tokens_mask]
-    return EncodedText(text, words, encoding.ids, token_words, special, _count_lost(overflow, token_words))
+    return _as_encoded(parts, encoding.ids, token_words, special, _count_lost(overflow, token_words), types)
 
 
-def _encode_by_words(tokenizer, text: str, words: list[Word], max_length: int) -> EncodedText:
+def _as_encoded(
+    parts: list[_Part],
+    ids: list[int],
+    token_words: list[tuple[int, ...]],
+    special: list[bool],
+    lost: int,
+    types: Sequence[int],
+) -> EncodedText:
+    types = tuple(types) if any(types) else ()
+    if len(parts) == 1:
+        return EncodedText(*parts[0], ids, token_words, special, lost, token_types=types)
+    first, second = parts
+    words = [*first.words, *second.words]
+    return EncodedText(first.text, words, ids, token_words, special, lost, second.text, len(first.words), types)
+
+
+def _encode_by_words(tokenizer, parts: list[_Part], max_length: int) -> EncodedText:
     """[`_align`] without offsets: a token belongs to the part of the text that it is the token of."""
+    whole, owners, first = [], [], 0
+    for part in parts:
+        ids, own = _tokens_by_words(tokenizer, part, first)
+        whole.append(ids)
+        owners.append(own)
+        first += len(part.words)
+    surplus = sum(map(len, whole)) + tokenizer.num_special_tokens_to_add(len(parts) == 2) - max_length
+    if surplus > 0:
+        cut = tokenizer.truncate_sequences(
+            whole[0], whole[1] if len(parts) == 2 else None, surplus, truncation_strategy="longest_first"
+        )
+        whole = list(cut[: len(parts)])
+    encoding = tokenizer.prepare_for_model(*whole, return_special_tokens_mask=True, verbose=False)
+    special = [bool(flag) for flag in encoding["special_tokens_mask"]]
+    from_the_left = tokenizer.truncation_side == "left"
+    kept = chain.from_iterable(
+        own[len(own) - len(ids) :] if from_the_left else own[: len(ids)] for own, ids in zip(owners, whole, strict=True)
+    )
+    token_words = [() if flag else next(kept) for flag in special]
+    lost = _count_lost([own for some in owners for own in some], token_words)
+    types = encoding.get("token_type_ids", ()) if "token_type_ids" in tokenizer.model_input_names else ()
+    return _as_encoded(parts, encoding["input_ids"], token_words, special, lost, types)
 
-    def ids_of(part: str) -> list[int]:
-        return tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
 
+def _tokens_by_words(tokenizer, part: _Part, first: int) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The tokens of a text, and the words of each, whose positions begin with `first`."""
+
+    def ids_of(piece: str) -> list[int]:
+        return tokenizer(piece, add_special_tokens=False, verbose=False)["input_ids"]
+
+    text, words = part
     ids, end = [], 0
     owners: list[tuple[int, ...]] = []
-    for position, word in enumerate([*words, Word("", len(text), len(text))]):
+    for position, word in enumerate([*words, Word("", len(text), len(text))], first):
         # What stands between words has tokens too if the tokenizer splits into characters.
-        for part, owner in ((text[end : word.start], ()), (word.text, (position,))):
-            part_ids = ids_of(part) if part else []
-            ids += part_ids
-            owners += [owner] * len(part_ids)
+        for piece, owner in ((text[end : word.start], ()), (word.text, (position,))):
+            piece_ids = ids_of(piece) if piece else []
+            ids += piece_ids
+            owners += [owner] * len(piece_ids)
         end = word.end
     whole = ids_of(text)
-    owners = _owners_in(whole, ids, owners)
-    ids = whole
-    encoding = tokenizer.prepare_for_model(
-        ids, truncation=True, max_length=max_length, return_special_tokens_mask=True, verbose=False
-    )
-    special = [bool(flag) for flag in encoding["special_tokens_mask"]]
-    lost = len(ids) - special.count(False)
-    first = lost if tokenizer.truncation_side == "left" else 0
-    kept = iter(owners[first : first + special.count(False)])
-    token_words = [() if flag else next(kept) for flag in special]
-    return EncodedText(text, words, encoding["input_ids"], token_words, special, _count_lost(owners, token_words))
+    return whole, _owners_in(whole, ids, owners)
 
 
 def _owners_in(whole: list[int], ids: list[int], owners: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

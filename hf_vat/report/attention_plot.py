@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 
 from hf_vat.errors import InputError
-from hf_vat.explained import Explained
+from hf_vat.explained import Explained, gold_text, is_regression, predicted_names
 
 from .figures import INK, MUTED, printable, render, text_width
 from .html import check_same_texts
@@ -74,7 +74,7 @@ def _draw(runs):
 
     y = _MARGIN
     for position, explanations in enumerate(zip(*runs.values(), strict=True), start=1):
-        gold = [own.label_names[own.gold] for own in explanations if own.gold is not None][:1]
+        gold = [gold_text(own) for own in explanations if own.gold is not None][:1]
         title = "  ".join([f"{position}.", *(f"gold label: {printable(name)}" for name in gold)])
         _write(axis, title, _MARGIN, y, color=INK, alpha=0.75)
         y += _LINE
@@ -138,7 +138,9 @@ def _draw_key(axis, runs, y: float) -> None:
 
 def _prediction(explanation) -> str:
     mark = {True: "✓ ", False: "✗ ", None: ""}[explanation.correct]
-    return mark + printable(explanation.label_names[explanation.prediction])
+    if is_regression(explanation):
+        return ", ".join(f"{output:.3g}" for output in explanation.probabilities)
+    return mark + printable(", ".join(name for name, _ in predicted_names(explanation)) or "no label")
 
 
 def _write(axis, text: str, x: float, top: float, **style) -> None:

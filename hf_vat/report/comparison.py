@@ -34,8 +34,9 @@ def write_comparison(comparison: Any, folder: str | PathLike, title: str) -> Pat
     _write_texts(comparison, folder / "texts.csv")
     _write_explanations(comparison, folder / "explanations.jsonl")
     curves, setup = comparison.curves(), comparison.setup
-    figure = top_k_curves(curves, folder / "curves.svg")
-    top_k_curves(curves, folder / "curves.png")
+    percent = setup["scale"] != "score"
+    figure = top_k_curves(curves, folder / "curves.svg", percent)
+    top_k_curves(curves, folder / "curves.png", percent)
     return write_report(
         folder / "report.html",
         title,
@@ -43,8 +44,11 @@ def write_comparison(comparison: Any, folder: str | PathLike, title: str) -> Pat
         settings={
             "model": setup["model"],
             "scorer": setup["scorer"],
-            "accuracy of the model": f"{100 * setup['model_accuracy']:.1f} %",
-            "accuracy of the scorer": f"{100 * setup['accuracy']:.1f} %",
+            **{
+                f"accuracy of the {who}": f"{100 * setup[name]:.1f} %"
+                for who, name in (("model", "model_accuracy"), ("scorer", "accuracy"))
+                if setup.get(name) is not None
+            },
             "texts": setup["n_scored"],
             "words taken out by": setup["operator"],
         },
@@ -62,12 +66,12 @@ def comparison_table(comparison: Any) -> Table:
     for score in comparison.main_scores:
         cells = []
         for intervals in comparison.intervals.values():
-            mean, low, high = (100 * value for value in intervals[score])
-            cells.append(f"{mean:.1f} [{low:.1f},\u00a0{high:.1f}]")
+            cells.append("{} [{},\u00a0{}]".format(*(_number(comparison, score, one) for one in intervals[score])))
         rows.append([_column(score), *cells])
     setup = comparison.setup
+    scale = "On the scale of the output" if setup["scale"] == "score" else "Percent"
     caption = (
-        f"Percent, mean over {setup['n_scored']} texts with {100 * comparison.confidence:g} % bootstrap interval; "
+        f"{scale}, mean over {setup['n_scored']} texts with {100 * comparison.confidence:g} % bootstrap interval; "
         f"random: mean over {len(setup['random_seeds'])} seeds. ↓ lower is better, all others higher."
     )
     if "auprc" in comparison.main_scores:
@@ -80,13 +84,16 @@ def _tables(comparison: Any, report: dict) -> list[Table]:
         [
             f"{pair['a']} − {pair['b']}",
             _column(pair["score"]),
-            f"{100 * pair['difference']:+.1f} [{100 * pair['low']:.1f}, {100 * pair['high']:.1f}]",
+            "{} [{}, {}]".format(
+                *(_number(comparison, pair["score"], pair[name]) for name in ("difference", "low", "high"))
+            ),
             f"{pair['p_value']:.3f}",
             pair["test"],
         ]
         for pair in report["pairs"]
     ]
-    note = "Difference in percentage points with interval; p-values are not adjusted for their number."
+    unit = "" if comparison.setup["scale"] == "score" else " in percentage points"
+    note = f"Difference{unit} with interval; p-values are not adjusted for their number."
     tables = [
         comparison_table(comparison),
         Table("Paired tests", ["methods", "score", "difference", "p", "test"], tests, note),
@@ -139,5 +146,11 @@ def _write_explanations(comparison: Any, path: Path) -> None:
                 file.write(json.dumps(fields, ensure_ascii=False) + "\n")
 
 
+def _number(comparison: Any, score: str, value: float) -> str:
+    """In percent; on the scale of the output where the scorer gives scores."""
+    of_texts = score.partition("@")[0] in ("recall", "f1", "token_f1", "iou_f1", "auprc")
+    return f"{value:.3g}" if comparison.setup["scale"] == "score" and not of_texts else f"{100 * value:.1f}"
+
+
 def _column(score: str) -> str:
-    return f"{score} ↓" if score in LOWER_IS_BETTER else score
+    return f"{score} ↓" if score.partition("@")[0] in LOWER_IS_BETTER else score

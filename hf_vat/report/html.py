@@ -14,7 +14,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hf_vat.errors import InputError
-from hf_vat.explained import Explained
+from hf_vat.explained import (
+    Explained,
+    explains_another,
+    gold_text,
+    is_regression,
+    parts_of,
+    predicted_names,
+    texts_of,
+)
 from hf_vat.writing import write_text
 
 from .tables import Table
@@ -121,7 +129,7 @@ def check_same_texts(runs: Mapping[str, Sequence[Explained]]) -> int:
     Raises:
         InputError: if the texts differ, or their order.
     """
-    texts = {name: [explanation.text for explanation in explanations] for name, explanations in runs.items()}
+    texts = {name: [texts_of(explanation) for explanation in explanations] for name, explanations in runs.items()}
     first = next(iter(texts), "")
     for name in texts:
         if texts[name] != texts[first]:
@@ -160,17 +168,29 @@ def _signed(explanations: Sequence[Explained]) -> bool:
 _WORD = Markup('{}<{}{}{} title="{}">{}</{}>')
 
 
-def _words(explanation: Explained, rationale: Sequence[int] | None) -> Markup:
-    """The text with each word in an element: `u` for evidence, else `b`. A page has 100,000s of them, so they are short."""
-    parts = []
-    for segment, marked in zip(explanation.segments(), repeat(0) if rationale is None else rationale, strict=False):
-        tag = "u" if marked else "b"
-        kind = " class=hfv-unseen" if not segment.seen else " class=hfv-low" if segment.strength < 0 else ""
-        shade = f"{abs(segment.strength):.2f}"
-        style = "" if shade == "0.00" else Markup(f' style="--s:{shade}"')
-        score = f"{segment.score:.3g}" if segment.seen else "not seen by the model"
-        parts.append(_WORD.format(segment.before, tag, Markup(kind), style, score, segment.word, tag))
-    return Markup("").join(parts)
+def _words(explanation: Explained, rationale: Sequence[int] | None) -> list[Markup]:
+    """The text, or both of a pair, with each word in an element: `u` for evidence, else `b`. A page has 100,000s of them, so
+    they are short."""
+    texts, flags = [], iter(repeat(0) if rationale is None else rationale)
+    for segments in parts_of(explanation):
+        parts = []
+        for segment, marked in zip(segments, flags, strict=False):
+            tag = "u" if marked else "b"
+            kind = " class=hfv-unseen" if not segment.seen else " class=hfv-low" if segment.strength < 0 else ""
+            shade = f"{abs(segment.strength):.2f}"
+            style = "" if shade == "0.00" else Markup(f' style="--s:{shade}"')
+            score = f"{segment.score:.3g}" if segment.seen else "not seen by the model"
+            parts.append(_WORD.format(segment.before, tag, Markup(kind), style, score, segment.word, tag))
+        texts.append(Markup("").join(parts))
+    return texts
+
+
+def _said(explanation: Explained) -> list[tuple[str, str]]:
+    """Name and output of what the model says of the text; of its only score the output alone."""
+    names = predicted_names(explanation)
+    if is_regression(explanation):
+        return [(name if len(names) > 1 else "", f"{output:.3f}") for name, output in names]
+    return [(name, f"{100 * output:.1f} %") for name, output in names] or [("no label", "")]
 
 
 _templates = Environment(
@@ -180,4 +200,5 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters["words"] = _words
+_templates.filters |= {"words": _words, "said": _said, "gold": gold_text, "explains_another": explains_another}
+_templates.tests["regression"] = is_regression

@@ -3,13 +3,14 @@
 import csv
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hf_vat.explained import Explained
+from hf_vat.explained import Explained, gold_text, is_regression
+from hf_vat.models.problems import SINGLE_LABEL
 from hf_vat.writing import written_beside
 
 _TOGETHER = 1000  # rows that are in memory
@@ -23,8 +24,10 @@ def write_predictions(
 ) -> None:
     """Write explanations as a CSV or a Parquet file, or both; one that is there is replaced when all is written.
 
-    Columns: `text`, the predicted class by name (`prediction`), its `probability`, the given class (`gold`; empty if there
-    is none), the class that is explained (`target`), and for each class `probability_` and its name. Then the words: in CSV
+    Columns: `text`, of pairs also `text_pair`, the predicted class by name (`prediction`), its `probability`, the given class
+    (`gold`; empty if there is none), the class that is explained (`target`), and for each class `probability_` and its name.
+    Of several labels the names are joined by commas, and `probability` is that of the label that is explained; of a
+    regression `prediction` is empty, and `score` and `score_` take the place of `probability` and `probability_`. Then the words: in CSV
     one column `words`, such as "funny 0.612; warm 0.221", those with the highest scores first, without words that the model
     did not see; in Parquet `words` and `scores`, lists in the order of the text.
 
@@ -33,8 +36,14 @@ def write_predictions(
         label_names: the model's class names.
         csv_path, parquet_path: files to write, in folders that are there.
     """
-    names = ["text", "prediction", "probability", "gold", "target", *(f"probability_{name}" for name in label_names)]
-    kinds = [pa.string(), pa.string(), pa.float64(), *[pa.string()] * 2, *[pa.float64()] * len(label_names)]
+    explanations = iter(explanations)
+    first = next(explanations, None)
+    explanations = chain([] if first is None else [first], explanations)
+    pairs = first is not None and first.text_pair is not None
+    output = "score" if first is not None and is_regression(first) else "probability"
+    texts = ["text", "text_pair"] if pairs else ["text"]
+    names = [*texts, "prediction", output, "gold", "target", *(f"{output}_{name}" for name in label_names)]
+    kinds = [*[pa.string()] * (1 + len(texts)), pa.float64(), *[pa.string()] * 2, *[pa.float64()] * len(label_names)]
     words = [("words", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))]
     schema = pa.schema([*zip(names, kinds, strict=True), *words])
     with ExitStack() as stack:
@@ -46,9 +55,8 @@ def write_predictions(
         if parquet_path is not None:
             parquet = pq.ParquetWriter(stack.enter_context(written_beside(parquet_path)), schema)
             stack.enter_context(parquet)
-        explanations = iter(explanations)
         while some := list(islice(explanations, _TOGETHER)):
-            cells = [_cells(explanation) for explanation in some]
+            cells = [_cells(explanation, pairs) for explanation in some]
             if rows:
                 rows.writerows([*row, _readable(one)] for row, one in zip(cells, some, strict=True))
             if parquet:
@@ -58,13 +66,15 @@ def write_predictions(
                 parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _cells(explanation) -> list:
-    names, gold = explanation.label_names, explanation.gold
+def _cells(explanation: Explained, pairs: bool) -> list:
+    names, predicted = explanation.label_names, explanation.predicted
+    shown = predicted[0] if explanation.problem_type == SINGLE_LABEL else explanation.target
     return [
         explanation.text,
-        names[explanation.prediction],
-        explanation.probabilities[explanation.prediction],
-        None if gold is None else names[gold],
+        *([explanation.text_pair] if pairs else []),
+        None if is_regression(explanation) else ", ".join(names[label] for label in predicted),
+        explanation.probabilities[shown],
+        gold_text(explanation) or None,
         names[explanation.target],
         *explanation.probabilities,
     ]

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 
 from hf_vat.errors import InputError
-from hf_vat.explained import Explained
+from hf_vat.explained import Explained, explains_another, gold_text, parts_of, predicted_names, texts_of
+from hf_vat.models.problems import SINGLE_LABEL
 
 # Colour codes of the 256-colour palette, which all terminals have, from weak to strong.
 _POSITIVE = (230, 229, 222, 221, 214)
@@ -53,14 +54,14 @@ def side_by_side(explanations: Sequence[Explained], color: bool = True, top: int
         raise InputError("There is no explanation to show; give one or more of the same text.")
     first = explanations[0]
     for explanation in explanations:
-        if explanation.text != first.text:
+        if texts_of(explanation) != texts_of(first):
             raise InputError(
                 f"The explanations are of different texts, {first.text[:40]!r} and {explanation.text[:40]!r}; "
                 "give explanations of one text."
             )
     lines = [_headline(first, (first.model,))]
     if not color:
-        lines += clean(first.text).strip().splitlines()
+        lines += clean("\n".join(texts_of(first))).strip().splitlines()
     names = [clean(explanation.method) for explanation in explanations]
     width = max(map(len, names))
     for name, explanation in zip(names, explanations, strict=True):
@@ -69,12 +70,14 @@ def side_by_side(explanations: Sequence[Explained], color: bool = True, top: int
 
 
 def _headline(explanation: Explained, sources: Sequence[str]) -> str:
-    names = explanation.label_names
-    parts = [f"{names[explanation.prediction]} ({explanation.probabilities[explanation.prediction]:.3f})"]
-    if explanation.gold is not None:
-        parts.append("right" if explanation.correct else f"WRONG, gold is {names[explanation.gold]}")
-    if explanation.target != explanation.prediction:
-        parts.append(f"explained class {names[explanation.target]}")
+    parts = [", ".join(f"{name} ({output:.3f})" for name, output in predicted_names(explanation)) or "no label"]
+    if explanation.correct is not None:
+        parts.append("right" if explanation.correct else f"WRONG, gold is {gold_text(explanation)}")
+    elif explanation.gold is not None:
+        parts.append(f"gold is {gold_text(explanation)}")
+    if explains_another(explanation):
+        kind = "class" if explanation.problem_type == SINGLE_LABEL else "output"
+        parts.append(f"explained {kind} {explanation.label_names[explanation.target]}")
     return clean(" | ".join(part for part in (*parts, *sources) if part))
 
 
@@ -89,8 +92,10 @@ def _line(explanation: Explained, color: bool, top: int) -> str:
 
 
 def _shaded(explanation: Explained, color: bool) -> str:
-    return "".join(
-        clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in explanation.segments()
+    """The text; a pair in two lines."""
+    return "\n".join(
+        "".join(clean(before) + _draw(word, strength, color) for before, word, _, strength, _ in segments)
+        for segments in parts_of(explanation)
     )
 
 

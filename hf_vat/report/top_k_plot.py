@@ -26,6 +26,8 @@ _PANELS = {
     "posthoc_self": _Panel("Same prediction on the top words alone"),
     "comprehensiveness": _Panel("Probability lost without the top share", x_label="share of words"),
     "sufficiency": _Panel("Probability lost on the top share alone", "lower is better ↓", "share of words"),
+    "output_change": _Panel("Score changed without the top words"),
+    "posthoc_change": _Panel("Score changed on the top words alone", "lower is better ↓"),
     "precision": _Panel("Top words that are evidence"),
     "recall": _Panel("Evidence found among the top words"),
     "f1": _Panel("F1 of the top words against the evidence"),
@@ -34,10 +36,16 @@ _PANELS = {
     ),
 }
 
+_OF_SCORES = {
+    "comprehensiveness": _Panel("Score changed without the top share", x_label="share of words"),
+    "sufficiency": _Panel("Score changed on the top share alone", "lower is better ↓", "share of words"),
+}
+
 
 def top_k_curves(
     curves: Mapping[str, Mapping[str, Sequence[tuple[float, float, float, float]]]],
     path: str | PathLike | None = None,
+    percent: bool = True,
 ) -> str:
     """Draw scores by number of top words: one panel per score, one line with its interval per method.
 
@@ -48,6 +56,7 @@ def top_k_curves(
             points (x, mean, low, high): x is a number of words, for "comprehensiveness" and "sufficiency" a share of
             them, for "adversary" a divergence; the others are the score and its interval, fractions that are drawn in percent. A score of another
             name is drawn under its name.
+        percent: whether the scores are fractions; otherwise they are on the scale of a regression's output.
         path: also write the figure to this file, .svg or .png; missing folders are made.
 
     Returns:
@@ -71,7 +80,7 @@ def top_k_curves(
             "figures."
         )
     styles = dict(zip(names, LINE_STYLES, strict=False)) | {_RANDOM: _RANDOM_STYLE}
-    return render(lambda: _draw(drawn, styles), path)
+    return render(lambda: _draw(drawn, styles, percent), path)
 
 
 def _check(curves) -> None:
@@ -86,10 +95,11 @@ def _check(curves) -> None:
                     )
 
 
-def _draw(curves, styles):
+def _draw(curves, styles, percent: bool):
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    shown = [_PANELS.get(score, _Panel(score, "")) for score in curves]
+    known = _PANELS if percent else _PANELS | _OF_SCORES
+    shown = [known.get(score, _Panel(score, "")) for score in curves]
     figure, axes = panels([f"{panel.title}\n" for panel in shown])
     lines = {}
     for (score, methods), panel, axis in zip(curves.items(), shown, axes, strict=True):
@@ -104,7 +114,8 @@ def _draw(curves, styles):
                 x, mean, color=color, linestyle=dashes, linewidth=1.2, marker=marker, markersize=3.5, zorder=2
             )
         axis.set_xlabel(panel.x_label, color=INK)
-        axis.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        if percent or score in ("precision", "recall", "f1"):
+            axis.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         if panel.x_label == "share of words":
             axis.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         elif panel.x_label == "top words":

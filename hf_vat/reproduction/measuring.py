@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hf_vat.inference import forward_batches, predict_probabilities
+from hf_vat.inference import forward_batches, predict_outputs
 
 BATCH_SIZE = 64
 
@@ -10,7 +10,7 @@ BATCH_SIZE = 64
 def predicted_right(model, tokenizer, rows) -> np.ndarray:
     """Whether the model classifies each text of a split correctly, shape [N]."""
     inputs = _token_ids(tokenizer, rows["text"][:])
-    return predict_probabilities(model, tokenizer, inputs, BATCH_SIZE).argmax(1) == np.array(rows["label"][:])
+    return predict_outputs(model, tokenizer, inputs, BATCH_SIZE).argmax(1) == np.array(rows["label"][:])
 
 
 def text_vectors(model, tokenizer, texts: list[str]) -> np.ndarray:

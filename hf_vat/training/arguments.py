@@ -136,7 +136,7 @@ class VATTrainingArguments(TrainingArguments):
     ddp_find_unused_parameters: bool | None = argument(True, "Keep on: phases leave parameters unused.")
 
     def __post_init__(self):
-        if self.greater_is_better is None and (self.metric_for_best_model or "").endswith("cross_entropy"):
+        if self.greater_is_better is None and (self.metric_for_best_model or "").endswith(("cross_entropy", "rmse")):
             self.greater_is_better = False  # the base class takes all but losses for the more the better
         check_ranges(self)  # the base class trips over some of them
         if process_count() > 1 and not torch.accelerator.is_available():

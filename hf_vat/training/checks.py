@@ -18,10 +18,11 @@ from hf_vat.pretrained import reason
 from hf_vat.ranges import check_ranges
 
 from .arguments import VATTrainingArguments
+from .metrics import ALL_NAMES
 from .model_arguments import ModelArguments
 from .schedule import phase_factor
 
-_METRICS = ("accuracy", "macro_f1", "loss", "cross_entropy")  # by which the best model can be chosen
+_METRICS = (*ALL_NAMES, "loss", "cross_entropy")  # by which the best model can be chosen
 _PREDICTIONS = "its measures, by which the epoch is chosen, need all predictions and labels together. Leave it out."
 # Inherited training arguments that a run has no use for, with their defaults and what to do.
 _WITHOUT_USE: dict[str, tuple[object, str]] = {

@@ -14,6 +14,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from hf_vat.data import DataArguments
 from hf_vat.data.files import local_files
 from hf_vat.errors import InputError, parse_json
+from hf_vat.models.words import PAIR
 
 from .arguments import VATTrainingArguments
 from .checkpoints import alone_in, find_whole
@@ -174,9 +175,11 @@ def fingerprints(data: Mapping[str, Dataset | IterableDataset], args: DataArgume
 
 
 def _of_rows(rows: Dataset | IterableDataset, args: DataArguments, split: str) -> str:
-    names = json.dumps(getattr(rows.features["label"], "names", None)).encode()
+    label = rows.features["label"]
+    names = json.dumps(getattr(getattr(label, "feature", label), "names", None)).encode()
     if isinstance(rows, Dataset):
-        tables = rows.select_columns(["text", "label"]).iter(_TOGETHER)
+        columns = [name for name in (*PAIR, "label") if name in rows.column_names]
+        tables = rows.select_columns(columns).iter(_TOGETHER)
     elif args.paper_dataset is None and (path := local_files(args).get(split)):
         return _digest([names, *_of_file(path)])
     else:

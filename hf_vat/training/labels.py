@@ -4,19 +4,23 @@ import operator
 from collections import Counter
 from collections.abc import Iterable
 
-from hf_vat.errors import InputError
+import numpy as np
+
+from hf_vat.errors import InputError, shown
+from hf_vat.models.problems import MULTI_LABEL, Problem
 
 
-def check_labels(dataset, name: str, classes: int) -> None:
+def check_labels(dataset, name: str, problem: Problem) -> None:
     """Check the label column of a map-style dataset once, before the first step.
 
     Args:
         dataset: rows; without columns there is nothing that could be checked.
         name: what the set is for, in the error's words.
-        classes: number of classes.
+        problem: what the model is asked.
 
     Raises:
-        InputError: if there is none, or no row, or naming the first label outside the classes and its row (counted from 0).
+        InputError: if there is none, or no row, or naming the first label that is not of that kind, and its row (counted from
+            0).
     """
     columns = getattr(dataset, "column_names", None)
     if name == "training" and dataset is not None and hasattr(dataset, "__len__") and not len(dataset):
@@ -25,14 +29,14 @@ def check_labels(dataset, name: str, classes: int) -> None:
         return
     column = label_column(columns, name)
     for row, label in enumerate(dataset[column]):
-        _check_label(label, f"row {row} of column {column!r}", name, classes)
+        _check_label(label, f"row {row} of column {column!r}", name, problem)
 
 
 class CheckedRows:
     """The rows of a stream, whose labels are checked while they are read."""
 
-    def __init__(self, rows: Iterable[dict], classes: int):
-        self.rows, self.classes = rows, classes
+    def __init__(self, rows: Iterable[dict], problem: Problem):
+        self.rows, self.problem = rows, problem
 
     def set_epoch(self, epoch: int) -> None:
         if hasattr(self.rows, "set_epoch"):
@@ -41,7 +45,7 @@ class CheckedRows:
     def __iter__(self):
         for number, row in enumerate(self.rows):
             column = label_column(row, "training")
-            _check_label(row[column], f"row {number} of the stream, column {column!r}", "training", self.classes)
+            _check_label(row[column], f"row {number} of the stream, column {column!r}", "training", self.problem)
             yield row
 
 
@@ -92,7 +96,10 @@ def find_class_weights(given: str | list[float] | None, dataset, classes: int) -
     return [sum(counts) / (classes * count) for count in counts]
 
 
-def _check_label(label, place: str, name: str, classes: int) -> None:
+def _check_label(label, place: str, name: str, problem: Problem) -> None:
+    classes = len(problem.names)
+    if not problem.is_single_label:
+        return _check_numbers(label, place, name, problem)
     try:
         known = 0 <= operator.index(label) < classes or label == -100  # also NumPy integers
     except TypeError:
@@ -101,4 +108,19 @@ def _check_label(label, place: str, name: str, classes: int) -> None:
         raise InputError(
             f"The {name} set has the label {label!r} in {place}; labels must be whole numbers from 0 to "
             f"{classes - 1} (or -100 to leave a text out of the loss)."
+        )
+
+
+def _check_numbers(label, place: str, name: str, problem: Problem) -> None:
+    """A number for each label, 0 or 1 or between, or for each score."""
+    count = len(problem.names)
+    numbers = np.asarray(label)
+    known = numbers.dtype.kind in "iufb" and numbers.shape in ((count,), *([()] if count == 1 else []))
+    if known and problem.kind == MULTI_LABEL:
+        known = bool(((numbers >= 0) & (numbers <= 1)).all())
+    if not known or not np.isfinite(numbers).all():
+        what = "from 0 to 1, 1 for a label that the text has" if problem.kind == MULTI_LABEL else "that are finite"
+        raise InputError(
+            f"The {name} set has the label {shown(label)} in {place}; with problem_type={problem.kind!r} each text needs "
+            f"{count} number{'s' * (count > 1)}, {what}."
         )

@@ -4,9 +4,9 @@ import logging
 from itertools import islice
 
 import torch
-from datasets import Dataset, IterableDataset
+from datasets import ClassLabel, Dataset, IterableDataset, List
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoModelForTextEncoding
 
 from hf_vat.data import count_words, embedding_matrix, load_vectors, read_words, train_word_tokenizer
 from hf_vat.errors import InputError
@@ -20,8 +20,10 @@ from hf_vat.models import (
     EncoderWithVMask,
     WordEncoderConfig,
 )
+from hf_vat.models.configuration_vat import ENCODER_HALVES
+from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from hf_vat.models.setting import WithoutEffect
-from hf_vat.models.words import maximum_length
+from hf_vat.models.words import maximum_length, special_token_ids
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, as_option
 from hf_vat.pretrained import CONFIG, SAFE, check_weights, load_tokenizer, read_from, reason
 
@@ -43,13 +45,18 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
         InputError: if the checkpoint or the vectors cannot be loaded, or settings do not fit together.
     """
     settings = {name: getattr(model_args, name) for name in MODEL_OPTIONS if getattr(model_args, name) is not None}
-    settings["id2label"] = dict(enumerate(train.features["label"].names))
+    settings |= _of_labels(train.features["label"])
     name = model_args.model_name_or_path
     try:
         if model_args.word_encoder is not None:
             tokenizer, model = _new_word_model(model_args, train["text"][:], settings, seed)
         else:
             tokenizer, model = _pretrained_model(model_args, settings)
+        allowed = maximum_length(model, tokenizer)
+        if allowed < model_args.max_length and model.config.window_length is None:
+            logger.info("%s takes %d tokens; longer texts are read in windows of so many.", name, allowed)
+            model.config.window_length = allowed
+            tokenizer.model_max_length = model_args.max_length
         model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
     except StrictDataclassError as error:
         raise InputError(f"The model settings do not fit: {reason(error)}") from error
@@ -60,14 +67,20 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
             f"The tokenizer of {name} has {len(tokenizer)} tokens, but the model has embeddings for {embedding_rows(model)}; give a "
             "folder whose tokenizer is the model's own."
         )
-    allowed = maximum_length(model, tokenizer)
     if model_args.max_length < 3:
-        raise InputError(f"--max_length is {model_args.max_length}; {name} takes 3 to {allowed} tokens.")
-    if allowed < model_args.max_length:
-        logger.warning("%s takes %d tokens, so longer texts are cut there.", name, allowed)
+        raise InputError(f"--max_length is {model_args.max_length}; give 3 tokens or more.")
     # What is saved says how long the texts were in training; explanations truncate alike.
-    tokenizer.model_max_length = min(model_args.max_length, allowed)
+    tokenizer.model_max_length = model_args.max_length
     return tokenizer, model
+
+
+def _of_labels(feature) -> dict:
+    """What a model is asked, by the column of the labels: one class, a list of labels, or a number."""
+    if isinstance(feature, List):
+        return {"id2label": dict(enumerate(feature.feature.names)), "problem_type": MULTI_LABEL}
+    if isinstance(feature, ClassLabel):
+        return {"id2label": dict(enumerate(feature.names))}
+    return {"id2label": {0: "score"}, "problem_type": REGRESSION}
 
 
 def _mask_token(tokenizer, settings: dict) -> dict:
@@ -93,12 +106,15 @@ def _pretrained_model(model_args: ModelArguments, settings: dict):
     with read_from(name, CONFIG, advice=advice):
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, **revision)
         ours = config.model_type in (*bert.config_class.builds_on[1:], *encoder.config_class.builds_on)
-        check_weights(name, config, AutoModelForSequenceClassification if ours else AutoModel)
+        auto_class = AutoModelForTextEncoding if config.model_type in ENCODER_HALVES else AutoModel
+        check_weights(name, config, AutoModelForSequenceClassification if ours else auto_class)
     masked = config.model_type in _MASKED_TYPES or getattr(config, "mask_type", "none") != "none"
     if masked and model_args.mask_type is None:
         raise InputError(f"{name} is a model with a word mask; give --mask_type to train it further.")
     tokenizer = load_tokenizer(name, **revision)
-    settings = settings | _mask_token(tokenizer, settings)
+    settings = settings | _mask_token(tokenizer, settings) | {"special_token_ids": special_token_ids(tokenizer)}
+    if getattr(config, "problem_type", None) not in (None, SINGLE_LABEL):  # the data decide
+        settings.setdefault("problem_type", SINGLE_LABEL)
     with read_from(name, CONFIG, advice=advice):
         for model_class in (bert, encoder):
             if config.model_type in model_class.config_class.builds_on:
@@ -129,7 +145,7 @@ def _new_word_model(model_args: ModelArguments, texts: list[str], settings: dict
     vocabulary = {"vocab_size": len(tokenizer), "embedding_size": size, "pad_token_id": tokenizer.pad_token_id}
     encoder = WordEncoderConfig(**words | vocabulary)
     settings |= {"prefix_tokens": 0, "suffix_tokens": 0, "classifier_dropout": model_args.word_dropout}
-    settings |= _mask_token(tokenizer, settings)
+    settings |= _mask_token(tokenizer, settings) | {"special_token_ids": special_token_ids(tokenizer)}
     if model_args.mask_type is not None:
         settings.setdefault("freeze_embeddings", weights is not None)
     _, model_class = _classes(model_args)

@@ -7,6 +7,7 @@ import torch
 from accelerate import Accelerator
 
 from hf_vat.distributions import normalized_entropy
+from hf_vat.models.classifier import has_label
 
 # What each measure is a mean over: texts with a label, all texts, or the tokens that a word mask lies on.
 _MEANS = {
@@ -27,7 +28,7 @@ def measure_texts(model, inputs: Mapping, outputs, class_weights: torch.Tensor |
         outputs: what it made of them.
         class_weights: [C], or None if all classes count the same.
     """
-    labelled = inputs["labels"] != -100
+    labelled = has_label(inputs["labels"])
     weights, cross_entropy = labelled.float(), outputs.cross_entropy
     if class_weights is not None:
         weights = class_weights[inputs["labels"].clamp(min=0)] * labelled
@@ -48,7 +49,7 @@ def measure_texts(model, inputs: Mapping, outputs, class_weights: torch.Tensor |
     if outputs.token_mask is not None:
         mask = outputs.token_mask.detach()
         attended = inputs.get("attention_mask", torch.ones_like(mask))
-        content = model.content_tokens(attended, inputs.get("special_tokens_mask"))
+        content = model.content_tokens(attended, inputs.get("special_tokens_mask"), inputs.get("input_ids"))
         texts["mask_tokens"] = content.sum(1)
         texts["mask_mean"] = mask.sum(1)
         texts["mask_open"] = (mask > 0.5).sum(1)

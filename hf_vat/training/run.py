@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
 from datasets import Dataset, DatasetDict, IterableDataset
-from transformers import DataCollatorWithPadding, EvalPrediction, TrainerCallback, set_seed
+from transformers import DataCollatorWithPadding, TrainerCallback, set_seed
 
 from hf_vat.data import DataArguments, load_text_classification
 from hf_vat.errors import InputError
 from hf_vat.hub import ModelCardCallback
+from hf_vat.models.problems import MULTI_LABEL
+from hf_vat.models.words import PAIR
 from hf_vat.options import OF_MODEL, refuse_without_effect, settings_of
 from hf_vat.writing import write_text
 
@@ -29,6 +30,7 @@ from .folder import (
     run_settings,
 )
 from .loading import load_model
+from .metrics import METRICS, check_metric
 from .model_arguments import ModelArguments
 from .progress import show_epochs
 from .recipes import describe_recipe
@@ -96,9 +98,16 @@ def _train(model_args, data_args, args, data, callbacks, given, settings) -> VAT
         check_fingerprints(folder, prints)
         of_model = {name: getattr(model.config, name, None) for name in OF_MODEL}
         refuse_without_effect("train", given, settings | of_model)
+        check_metric(args, model.problem.kind)
+
+        count = model.num_labels if model.problem.kind == MULTI_LABEL else 0
 
         def encode(rows: dict) -> dict:
-            return tokenizer(rows["text"], truncation=True, max_length=tokenizer.model_max_length)
+            texts = [rows[name] for name in PAIR if name in rows]
+            made = tokenizer(*texts, truncation=True, max_length=tokenizer.model_max_length)
+            if count:
+                made["labels"] = [[float(label in some) for label in range(count)] for some in rows["label"]]
+            return made
 
         sizes = [len(rows) for rows in data.values() if not isinstance(rows, IterableDataset)]
         logger.info("Tokenizing %s texts", f"{sum(sizes):,}")
@@ -108,7 +117,9 @@ def _train(model_args, data_args, args, data, callbacks, given, settings) -> VAT
                 shuffled = rows.shuffle(seed=args.seed, buffer_size=_SHUFFLED_TOGETHER)
                 encoded[split] = shuffled.map(encode, batched=True, batch_size=64)
             else:
-                encoded[split] = rows.map(encode, batched=True, desc="Tokenizing")
+                encoded[split] = rows.map(
+                    encode, batched=True, desc="Tokenizing", remove_columns=["label"] if count else None
+                )
     logger.info("%s", describe_run(model_args, args, encoded, model.config))
     logger.info("Settings: %s", describe_recipe(settings))
     cards = [callback for callback in callbacks if isinstance(callback, ModelCardCallback)]
@@ -121,7 +132,7 @@ def _train(model_args, data_args, args, data, callbacks, given, settings) -> VAT
         eval_dataset=encoded.get("validation"),
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
-        compute_metrics=accuracy_and_macro_f1,
+        compute_metrics=METRICS[model.problem.kind],
         callbacks=[*callbacks, *([] if cards else [card])],
     )
     show_epochs(trainer)
@@ -158,24 +169,6 @@ def _train_and_save(
     if with_card:
         trainer.create_model_card()
     trainer.save_state()
-
-
-def accuracy_and_macro_f1(prediction: EvalPrediction) -> dict[str, float]:
-    """Share of texts whose class is right, and the mean of F1 over classes, for `compute_metrics`.
-
-    F1 of a class is 2 TP / (2 TP + FP + FN); the mean is over the classes that are gold or predicted, as in scikit-learn.
-    Texts with the label -100 are left out; where all are, there is nothing to tell.
-    """
-    labels = np.asarray(prediction.label_ids)
-    labelled = labels != -100
-    if not labelled.any():
-        return {}
-    predicted, gold = np.argmax(prediction.predictions, -1)[labelled], labels[labelled]
-    f1 = [
-        2 * np.sum((predicted == label) & (gold == label)) / (np.sum(predicted == label) + np.sum(gold == label))
-        for label in np.union1d(predicted, gold)
-    ]
-    return {"accuracy": float(np.mean(predicted == gold)), "macro_f1": float(np.mean(f1))}
 
 
 def describe_run(model_args: ModelArguments, args: VATTrainingArguments, data: Mapping, config) -> str:

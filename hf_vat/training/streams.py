@@ -10,6 +10,7 @@ from transformers.trainer_utils import has_length
 
 from hf_vat.data import StreamedEpochs
 from hf_vat.errors import InputError
+from hf_vat.models.problems import Problem
 
 from .arguments import VATTrainingArguments
 from .labels import CheckedRows
@@ -41,23 +42,23 @@ class TrainingStream:
 
     Args:
         rows: the stream.
-        classes: number of classes.
+        problem: what the model is asked.
         args: with the number of steps, epochs and processes, and of the texts to keep.
 
     Attributes:
         first: its first `attention_probe_size` rows.
 
     Raises:
-        InputError: if it cannot be read so, or a label of the first rows lies outside the classes.
+        InputError: if it cannot be read so, or a label of the first rows is not of that kind.
     """
 
-    def __init__(self, rows, classes: int, args: VATTrainingArguments):
+    def __init__(self, rows, problem: Problem, args: VATTrainingArguments):
         if args.dataloader_num_workers:
             raise InputError(
                 f"dataloader_num_workers is {args.dataloader_num_workers}, but each worker would read the whole stream; "
                 "leave it at 0."
             )
-        self.rows = CheckedRows(rows, classes)
+        self.rows = CheckedRows(rows, problem)
         # Read here, and not when they are needed, which in a resumed run is a later pass in another order.
         self.first = list(islice(self.rows, args.attention_probe_size))
         if not has_length(rows):

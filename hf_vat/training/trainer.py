@@ -29,6 +29,7 @@ from hf_vat.errors import InputError
 from hf_vat.inference import named_outputs
 from hf_vat.models.classifier import VATClassifier
 from hf_vat.models.phases import PHASES
+from hf_vat.models.words import special_token_ids
 
 from .adapters import check_adapter, find_classifier
 from .arguments import VATTrainingArguments
@@ -142,15 +143,17 @@ class VATTrainer(CheckpointingTrainer):
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
         )
         self._stream: TrainingStream | None = None
-        classes = self.classifier.num_labels
+        if isinstance(processing_class, PreTrainedTokenizerBase) and self.classifier.config.special_token_ids is None:
+            self.classifier.config.special_token_ids = special_token_ids(processing_class)
+        problem = self.classifier.problem
         if is_stream(self.train_dataset):
-            self._stream = TrainingStream(self.train_dataset, classes, self.args)
+            self._stream = TrainingStream(self.train_dataset, problem, self.args)
             self.train_dataset = self._stream.epochs(self.args, self._train_batch_size)
         else:
-            check_labels(self.train_dataset, "training", classes)
+            check_labels(self.train_dataset, "training", problem)
         for dataset in self.eval_dataset.values() if isinstance(self.eval_dataset, dict) else [self.eval_dataset]:
             refuse_stream(dataset)
-            check_labels(dataset, "evaluation", classes)
+            check_labels(dataset, "evaluation", problem)
         self._take_settings()
         self.label_smoother = None  # the models' heads smooth, each for itself
         self._owns_optimizer = self.optimizer is None
@@ -182,6 +185,11 @@ class VATTrainer(CheckpointingTrainer):
         args, alternates = self.args, self.classifier.config.bottleneck != "none"
         if hasattr(self.model, "peft_config"):
             check_adapter(self.classifier)
+        if not self.classifier.problem.is_single_label and (args.class_weights or args.label_smoothing_factor):
+            raise InputError(
+                f"class_weights={args.class_weights} and label_smoothing_factor={args.label_smoothing_factor} are for models that "
+                f"choose one of several classes; this one has problem_type={self.classifier.problem.kind!r}. Leave them out."
+            )
         if not alternates and args.predict_from == "compressor":
             raise InputError('predict_from="compressor" needs a model with bottleneck="gaussian".')
         if alternates:

@@ -626,7 +626,11 @@ def test_c69_a_label_unseen_in_training_names_row_value_and_classes(trained, tra
 
 
 def test_c30_settings_out_of_range_and_unknown_metrics(training, command, tmp_path):
-    refused(command("train", *training, "--metric_for_best_model", "aopc"), "'aopc'", "one of accuracy, macro_f1, loss")
+    refused(
+        command("train", *training, "--metric_for_best_model", "aopc"),
+        "'aopc'",
+        "one of accuracy, macro_f1, micro_f1, rmse, pearson, loss",
+    )
     refused(command("train", *training, "--learning_rate", -1), "--learning_rate")
     refused(command("train", *training, "--pooling", "median"), "--pooling", "'attention'")
     assert not (tmp_path / "run").exists()

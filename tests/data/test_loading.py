@@ -228,7 +228,7 @@ def test_c74_byte_order_mark_quotes_and_line_ends(write, encoding, streaming):
             '{"text": ["a"], "label": "x"}\n',
             r"row 1 of column 'text' is \['a'\].* already split for explaining",
         ),
-        ("a.jsonl", '{"text": "a", "label": ["x"]}\n', r"row 1 has the label \['x'\]; each text needs one"),
+        ("a.jsonl", '{"text": "a", "label": {"x": 1}}\n', r"row 1 has the label \{'x': '1'\}; each text needs one"),
         ("a.jsonl", '{"text": "half \\ud83d", "label": "x"}\n', "row 1 contains half a character"),
         ("a.parquet", "text,label\n", "not a Parquet file"),
     ],

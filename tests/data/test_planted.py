@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from hf_vat.data.planted import PlantedVocabulary, planted_evidence, planted_tokenizer, planted_vocabulary
 from hf_vat.errors import InputError
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_outputs
 from hf_vat.models.words import encode_words, split_words
 
 VARIANTS = ["clean", "noisy", "negated"]
@@ -283,12 +283,12 @@ def test_deleting_words_one_by_one_finds_the_planted_ones(planted_classifier):
     model, tokenizer, splits = planted_classifier
     test = splits["test"]
     encoded = encode_words(tokenizer, test["text"][:], max_length=32)
-    full = predict_probabilities(model, tokenizer, [text.input_ids for text in encoded])
+    full = predict_outputs(model, tokenizer, [text.input_ids for text in encoded])
     predicted = full.argmax(1)
     assert (predicted == np.array(test["label"])).mean() > 0.95
 
     shortened = [without(text.input_ids, 1 + word) for text in encoded for word in range(12)]  # 1 is [CLS]
-    left = predict_probabilities(model, tokenizer, shortened).reshape(200, 12, 2)
+    left = predict_outputs(model, tokenizer, shortened).reshape(200, 12, 2)
     rows = np.arange(200)
     drop = full[rows, predicted][:, None] - left[rows, :, predicted]  # [200, 12]
     top = np.argsort(-drop, axis=1, kind="stable")[:, :2]

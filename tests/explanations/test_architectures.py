@@ -29,7 +29,7 @@ from transformers import (
 
 from hf_vat import Faithfulness, explain
 from hf_vat.explanations import METHODS
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_outputs
 from hf_vat.models.words import encode_words
 
 TEXTS = [
@@ -219,7 +219,7 @@ def test_inputs_embeds_are_read_as_ids_are(pair):
         assert abs(explanation.details["convergence_gap"]) < 1e-3
         encoded = tokenizer(explanation.text, return_special_tokens_mask=True)
         flags = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
-        [expected] = predict_probabilities(model, tokenizer, [[token if flag else stand_in for token, flag in flags]])
+        [expected] = predict_outputs(model, tokenizer, [[token if flag else stand_in for token, flag in flags]])
         assert start == pytest.approx(expected[explanation.target], abs=1e-5)
 
 
@@ -309,7 +309,7 @@ def test_occlusion_is_what_the_model_says_of_the_ids_that_are_left(pair):
     offsets = tokenizer(TEXTS[0], return_offsets_mapping=True)["offset_mapping"]
     for (start, end), score in zip(explanation.spans, explanation.scores, strict=True):
         left = [token for token, (a, b) in zip(ids, offsets, strict=True) if not (a < end and b > start)]
-        [without] = predict_probabilities(model, tokenizer, [left])
+        [without] = predict_outputs(model, tokenizer, [left])
         assert score == pytest.approx(
             explanation.probabilities[explanation.target] - without[explanation.target], abs=1e-6
         )

@@ -196,10 +196,6 @@ class ClassifierTests(CommonTests):
     def test_load_with_mismatched_shapes(self):
         pass
 
-    @unittest.skip("one class out of several is the only problem type; others are refused")
-    def test_problem_types(self):
-        pass
-
 
 class EncoderClassifierTests(ClassifierTests):
     """And of one classifier on an encoder with a configuration of its own."""

@@ -10,6 +10,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, BertFor
 
 from hf_vat import BertVATConfig, BertVMaskConfig, EncoderVATConfig, EncoderVMaskConfig, explain
 from hf_vat.inference import model_inputs
+from hf_vat.models.words import encode_words
 
 TASK = "text-classification-explained"
 LABELS = torch.tensor([1, 0, 0])
@@ -263,9 +264,10 @@ def test_c10_wrong_problem_types_are_refused(tiny):
     for config in (BertVATConfig, EncoderVATConfig, BertVMaskConfig, EncoderVMaskConfig):
         for settings in (
             {"num_labels": 1},
-            *({"problem_type": f"{kind}"} for kind in ("regression", "multi_label_classification")),
+            {"num_labels": 1, "problem_type": "single_label_classification"},
+            {"problem_type": "ordinal"},
         ):
-            with pytest.raises(Exception, match=r"num_labels=.*problem_type="):
+            with pytest.raises(Exception, match="problem_type"):
                 config(**settings)
     for name, mask in (("bert", None), ("cnn", "vmask")):
         with pytest.raises(ValueError, match="float"):
@@ -509,7 +511,7 @@ def test_explain_and_pipeline_give_what_it_says_of_each_word(tiny, name, mask, s
     for text, explanation, *results in zip(
         texts, explanations, classify(texts), classify(texts, batch_size=4), strict=True
     ):
-        batch = model_inputs(tokenizer, [tokenizer(text)["input_ids"]])
+        batch = model_inputs(tokenizer, [encode_words(tokenizer, [text], 32)[0].typed_ids])
         direct = model(**batch)
         [said] = parts_of(direct).values()
         assert explanation.scores == pytest.approx(said[tiny.content(name, **batch)].tolist(), abs=1e-6)

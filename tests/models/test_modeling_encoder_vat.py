@@ -17,11 +17,11 @@ from transformers import (
     DebertaConfig,
     DebertaV2Config,
     FunnelConfig,
+    LongT5Config,
+    LongT5Model,
     MPNetConfig,
     NystromformerConfig,
     PerceiverConfig,
-    T5Config,
-    T5Model,
     Trainer,
     TrainingArguments,
     TrOCRConfig,
@@ -164,7 +164,7 @@ def test_f61_what_does_not_turn_tokens_into_vectors_is_refused_by_name():
     funnel = FunnelConfig(vocab_size=24, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=32)
     funnel.architectures = ["FunnelBaseModel"]
     for encoder, mentions in [
-        (T5Config(d_model=16, is_encoder_decoder=False), "encoder='t5' is an encoder-decoder"),
+        (LongT5Config(d_model=16, is_encoder_decoder=False), "encoder='longt5' is an encoder-decoder"),
         (BartConfig(**small, is_encoder_decoder=False), "encoder='bart' is an encoder-decoder"),
         (PerceiverConfig(), "encoder='perceiver' has no single hidden_size"),
         (CLIPConfig(), "encoder='clip' has no single hidden_size"),
@@ -195,15 +195,15 @@ def test_f61_gradient_checkpointing_is_supported_where_the_encoder_does(tiny, na
 
 
 def test_what_cannot_be_an_encoder_is_named(tiny, tmp_path):
-    small = T5Config(vocab_size=24, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
-    T5Model(small).save_pretrained(tmp_path / "t5")
+    small = LongT5Config(vocab_size=24, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    LongT5Model(small).save_pretrained(tmp_path / "t5")
     tiny.tokenizer("bert_encoder").save_pretrained(tmp_path / "t5")
     os.remove(tmp_path / "t5" / "model.safetensors")  # refused before it is read
     for attempt in (
         lambda: EncoderForVATClassification.from_encoder_pretrained(tmp_path / "t5"),
         lambda: EncoderVATConfig(encoder=small),
     ):
-        with pytest.raises(ValueError, match="'t5' is an encoder-decoder"):
+        with pytest.raises(ValueError, match="'longt5' is an encoder-decoder"):
             attempt()
     tiny.save_encoder("bert_encoder", tmp_path / "bert")
     with pytest.raises(ValueError, match=r"'bert', not 'encoder_vat'.*from_encoder_pretrained"):

@@ -39,7 +39,7 @@ def test_panels_say_what_is_better_and_what_is_counted():
 @pytest.mark.parametrize("score", list(_PANELS))
 def test_titles_fit(score):
     drawn, points = [], [(1, 0.675, 0.661, 0.688), (10, 0.875, 0.86, 0.895)]  # ticks as wide as 87.5 %
-    render(lambda: drawn.append(_draw({score: {"lime": points}}, {"lime": LINE_STYLES[0]})) or drawn[0], None)
+    render(lambda: drawn.append(_draw({score: {"lime": points}}, {"lime": LINE_STYLES[0]}, True)) or drawn[0], None)
     drawn[0].draw_without_rendering()
     title = drawn[0].axes[0]._left_title
     assert title.get_text() and title.get_window_extent().x1 < drawn[0].bbox.x1

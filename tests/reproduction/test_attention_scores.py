@@ -11,7 +11,7 @@ from transformers import set_seed
 from hf_vat.analysis import attention_scores, type_separation
 from hf_vat.data import planted_evidence, planted_vocabulary, train_word_tokenizer
 from hf_vat.errors import InputError
-from hf_vat.inference import predict_probabilities
+from hf_vat.inference import predict_outputs
 from hf_vat.models import EncoderForVATClassification, EncoderVATConfig, WordEncoderConfig
 from hf_vat.report.tables import markdown
 from hf_vat.reproduction import PAPERS, CellSettings
@@ -245,7 +245,7 @@ def test_dp_on_data_1_attends_to_polar_words_and_tells_their_classes():
             optimizer.step()
             optimizer.zero_grad()
     model.eval()
-    predicted = predict_probabilities(model, tokenizer, tokenizer(data["test"]["text"][:])["input_ids"]).argmax(1)
+    predicted = predict_outputs(model, tokenizer, tokenizer(data["test"]["text"][:])["input_ids"]).argmax(1)
     assert (predicted == np.array(data["test"]["label"][:])).mean() > 0.95
     found = type_separation(attention_scores(model, tokenizer, texts, labels.tolist()))
     assert found.attention_auc > 0.9 and found.polarity_auc > 0.99

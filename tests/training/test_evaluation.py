@@ -14,7 +14,7 @@ from transformers import DataCollatorWithPadding, EvalPrediction, set_seed
 from hf_vat import BertVMaskConfig, BertWithVMask
 from hf_vat.distributions import normalized_entropy
 from hf_vat.training import VATTrainer, VATTrainingArguments
-from hf_vat.training.run import accuracy_and_macro_f1
+from hf_vat.training.metrics import accuracy_and_macro_f1
 
 SIZES, BATCHES = range(1, 10), range(1, 5)
 NOT_MEASURES = ("runtime", "per_second", "preparation_time")
