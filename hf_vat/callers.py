@@ -16,6 +16,7 @@ from transformers import AutoTokenizer, Pipeline, PreTrainedConfig, PreTrainedTo
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from .errors import InputError, shown
+from .inference import check_tokenizer
 from .models.problems import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from .models.words import PAIR, split_words
 from .pretrained import load_classifier
@@ -27,6 +28,8 @@ def as_classifier(model, tokenizer=None) -> tuple[Any, Any]:
     Raises:
         InputError: if a model comes without its tokenizer, or there is nothing that would classify texts.
     """
+    if tokenizer is not None:
+        check_tokenizer(tokenizer)
     if isinstance(model, str):
         found, own = load_classifier(model)
         return found, own if tokenizer is None else tokenizer

@@ -8,6 +8,7 @@ scores of outputs, such as Shapley values and integrated gradients, is as exact 
 import copy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from transformers.modeling_outputs import SequenceClassifierOutput
@@ -22,9 +23,10 @@ from .models.words import maximum_length, special_tokens_around
 _WINDOWS = 32  # that the model is given at once
 
 
-def in_windows(model, tokenizer, max_length: int | None):
+def in_windows(model, tokenizer, max_length):
     """A model that reads texts of so many tokens: the same one if it does, else one that reads them in windows."""
-    if max_length is None or not hasattr(getattr(model, "config", None), "num_labels"):
+    known = isinstance(max_length, int | np.integer) and hasattr(getattr(model, "config", None), "num_labels")
+    if not known:  # what it is else, is refused when texts are encoded
         return model
     if getattr(model.config, "window_length", None) is not None or max_length <= maximum_length(model, tokenizer):
         return model

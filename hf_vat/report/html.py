@@ -73,6 +73,7 @@ def page(
         runs=len(runs),
         cards=_cards(runs, rationales),
         names=names,
+        scored=any(is_regression(explanation) for run in runs.values() for explanation in run),
         unseen=any(not all(explanation.seen) for run in runs.values() for explanation in run),
         marked=rationales is not None,
         settings=settings or {},

@@ -124,7 +124,7 @@ def test_f56_what_is_no_classifier_and_no_tokenizer(calls):
     for call, named in (
         (lambda: explain(model, tokenizer, None), "texts is None"),
         (lambda: explain(model, tokenizer, texts, labels=1), "labels is 1; give a list"),
-        (lambda: explain(model, None, texts), "tokenizer is a NoneType"),
+        (lambda: explain(model, None, texts), "give its tokenizer too"),
         (lambda: explain(bare, tokenizer, texts, "occlusion"), "gives no logits"),
         (lambda: explain(model, tokenizer, texts, "lime", n_samples=10**12), "n_samples is .* at most 1000000"),
         (lambda: Faithfulness(torch.nn.DataParallel(model), tokenizer, texts, [0, 1]), "DataParallel"),
@@ -138,6 +138,8 @@ def test_f56_what_is_no_classifier_and_no_tokenizer(calls):
 def test_f53_faithfulness_takes_the_models_that_explain_takes(calls, problem, monkeypatch):
     _, asked = calls["explain"]
     monkeypatch.setattr(asked["model"].config, "problem_type", problem)
-    for call in (explain, partial(Faithfulness, labels=[0, 1])):
-        with pytest.raises(InputError, match="choose one of two or more classes"):
-            call(asked["model"], asked["tokenizer"], asked["texts"])
+    arguments = asked["model"], asked["tokenizer"], asked["texts"]
+    explained = explain(*arguments)
+    assert Faithfulness(*arguments[:2], explained, ks=(1,)).measure(explained).scores
+    with pytest.raises(InputError, match=r"labels\[0\]"):
+        Faithfulness(*arguments, labels=[0, 1])
