@@ -52,14 +52,19 @@ def label_names_of(answers: Iterable[list[str] | None]) -> list[str]:
     return sorted(found, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
 
 
-def encoded_answers(origin: str, answers: Sequence, names: Sequence[str]) -> Iterator[list[int]]:
+def encoded_answers(
+    origin: str, answers: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
+) -> Iterator[list[int]]:
     """The ids of the labels of each row.
+
+    Args:
+        answers: the number of a row, and the names of its labels.
 
     Raises:
         InputError: while iterating, if a label is unknown.
     """
     ids = {name: place for place, name in enumerate(names)}
-    for number, some in enumerate(answers, 1):
+    for number, some in answers:
         unknown = [name for name in some if name not in ids]
         if unknown:
             raise InputError(

@@ -142,7 +142,7 @@ def _texts_with_answers(
     if labelled or args.label_columns or args.label_column in source.columns:
         answers = answers_of(source, args, problem.kind, problem.names)
     if problem.kind == MULTI_LABEL and labelled:
-        list(encoded_answers(source.origin, [answer or [] for answer in answers], problem.names))
+        list(encoded_answers(source.origin, enumerate((answer or [] for answer in answers), 1), problem.names))
     elif problem.kind == MULTI_LABEL:
         answers = [some and [name for name in some if name in problem.names] for some in answers]
     missing = [

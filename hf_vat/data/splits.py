@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, IterableDataset
@@ -113,15 +113,16 @@ def _encode_answers(
         if incomplete:
             logger.warning("%s: rows without a text or a label, left out: %d", source.origin, len(incomplete))
         rows = [
-            (text, answer)
-            for text, answer in zip(texts, answers[split], strict=True)
+            (number, text, answer)
+            for number, (text, answer) in enumerate(zip(texts, answers[split], strict=True), 1)
             if text is not None and answer is not None
         ]
         if not rows:
             raise InputError(f"{source.origin}: {NO_ROW}")
-        found = [answer for _, answer in rows]
-        labels = found if kind == REGRESSION else encoded_answers(source.origin, found, names or ())
-        encoded = [{**as_columns(text), "label": label} for (text, _), label in zip(rows, labels, strict=True)]
+        found: Iterable = [answer for _, _, answer in rows]
+        if kind != REGRESSION:
+            found = encoded_answers(source.origin, [(number, answer) for number, _, answer in rows], names or ())
+        encoded = [{**as_columns(text), "label": label} for (_, text, _), label in zip(rows, found, strict=True)]
         features = features_of(names or (), kind, args.text_pair_column is not None)
         splits[split] = Dataset.from_list(encoded, features=features)
     return splits

@@ -114,7 +114,10 @@ def _check_label(label, place: str, name: str, problem: Problem) -> None:
 def _check_numbers(label, place: str, name: str, problem: Problem) -> None:
     """A number for each label, 0 or 1 or between, or for each score."""
     count = len(problem.names)
-    numbers = np.asarray(label)
+    try:
+        numbers = np.asarray(label)
+    except ValueError:  # lists of different lengths
+        numbers = np.array(None)
     known = numbers.dtype.kind in "iufb" and numbers.shape in ((count,), *([()] if count == 1 else []))
     if known and problem.kind == MULTI_LABEL:
         known = bool(((numbers >= 0) & (numbers <= 1)).all())

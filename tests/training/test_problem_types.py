@@ -338,6 +338,7 @@ def test_the_loss_is_that_of_transformers(kind):
         ("multi_label_classification", 2, 1, "2 numbers, from 0 to 1"),
         ("regression", 1, float("nan"), "1 number, that are finite"),
         ("regression", 2, [0.5], "2 numbers, that are finite"),
+        ("regression", 2, [[0.5], [1.0, 2.0]], "2 numbers, that are finite"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused_before_the_first_step(tmp_path, kind, count, label, mentions):
