@@ -13,6 +13,7 @@ from hf_vat.arguments import argument
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.inference import whole_number
+from hf_vat.models.problems import Problem
 from hf_vat.models.words import PAIR
 from hf_vat.report import training_curves
 from hf_vat.writing import write_text
@@ -151,7 +152,7 @@ class ModelCardCallback(TrainerCallback):
             "best_step": best_step,
             "max_length": max_length if max_length is not None and max_length < 1e9 else None,
             "device": f"{args.world_size} process{'es' if args.world_size > 1 else ''} on {args.device.type}",
-            "results": logged_results(state.log_history, state.global_step, best_step),
+            "results": logged_results(state.log_history, state.global_step, best_step, Problem.of(model.config).kind),
         }
         facts = CardFacts(**known | {name: value for name, value in about.items() if value is not None})
         facts.measured = self._measure(trainer, splits, facts.data)

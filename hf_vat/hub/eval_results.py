@@ -85,13 +85,16 @@ class Measured:
     kind: str = SINGLE_LABEL
 
 
-def logged_results(log: Sequence[Mapping], last_step: int, best_step: int | None) -> list[Result]:
+def logged_results(
+    log: Sequence[Mapping], last_step: int, best_step: int | None, kind: str = SINGLE_LABEL
+) -> list[Result]:
     """Metrics of the model as it is, from the records of a trainer's log.
 
     Args:
         log: `trainer.state.log_history`.
         last_step: the last training step.
         best_step: the step whose weights were loaded after it; None if the model is as it was trained last.
+        kind: the model's `problem_type`.
     """
     found: dict[str, Mapping] = {}
     for record in log:
@@ -102,7 +105,7 @@ def logged_results(log: Sequence[Mapping], last_step: int, best_step: int | None
             if prefix != key and record["step"] == step:
                 found[prefix] = record
     return [
-        _logged(name, value, _SPLITS.get(prefix, prefix), record[f"{prefix}_samples"])
+        _logged(name, value, _SPLITS.get(prefix, prefix), record[f"{prefix}_samples"], kind)
         for prefix, record in found.items()
         for name, value in _metrics(record, f"{prefix}_").items()
     ]
@@ -204,9 +207,10 @@ def _metrics(record: Mapping, prefix: str) -> dict[str, float]:
     }
 
 
-def _logged(name: str, value: float, split: str, n: int) -> Result:
+def _logged(name: str, value: float, split: str, n: int, kind: str) -> Result:
     if name == "accuracy":
-        return _mean(name, np.arange(n) < round(value * n), ACCURACY, split)
+        definition = ACCURACY if kind == SINGLE_LABEL else ALL_RIGHT
+        return _mean(name, np.arange(n) < round(value * n), definition, split)
     definition = MACRO_F1 if name == "macro_f1" else "as the run's own compute_metrics gives it"
     return Result(name, value, definition, split, n)
 
