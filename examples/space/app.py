@@ -19,12 +19,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_vat.cli import parse_arguments, run
 from hf_vat.errors import InputError, MissingExtra
 from hf_vat.errors import shown as shown_value
-from hf_vat.explained import predicted_names
+from hf_vat.explained import parts_of, predicted_names, texts_of
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import encode_texts, predict_outputs
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Problem
-from hf_vat.models.words import split_words
+from hf_vat.models.words import PAIR, split_words
 from hf_vat.pretrained import load_classifier
 
 FOLDER = Path(__file__).parent
@@ -73,8 +73,10 @@ class Shown(NamedTuple):
     deleted: frozenset[int] = frozenset()
 
     @property
-    def asked(self) -> tuple[str, str, tuple[str, ...]]:
-        return self.name, self.explanations[0].text, tuple(explanation.method for explanation in self.explanations)
+    def asked(self) -> tuple[str, str, str, tuple[str, ...]]:
+        first = self.explanations[0]
+        methods = tuple(explanation.method for explanation in self.explanations)
+        return self.name, first.text, first.text_pair or "", methods
 
 
 def main():
@@ -134,32 +136,34 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
         preferred = [method for method in PREFERRED if method in methods]
         return [{"choices": offered, "value": method} for method in preferred[:2]]
 
-    def explained(shown: Shown | None, name: str, text: str, *methods: str) -> tuple[Shown | None, str]:
+    def explained(shown: Shown | None, name: str, text: str, pair: str, *methods: str) -> tuple[Shown | None, str]:
         # A list of choices also says that it has changed when the keyboard leaves it; deleted words must stay deleted.
-        if shown is not None and shown.asked == (name, text, methods):
+        if shown is not None and shown.asked == (name, text, pair, methods):
             return gr.skip(), gr.skip()
         try:
-            explanations = [explanation(name, text, method) for method in methods]
+            explanations = [explanation(name, text, pair, method) for method in methods]
         except InputError as error:
             return None, _templates.get_template("result.html").render(message=str(error))
         shown = Shown(name, explanations)
         return shown, render(shown, classifiers[name])
 
-    def explanation(name: str, text: str, method: str) -> Explanation:
+    def explanation(name: str, text: str, pair: str, method: str) -> Explanation:
         """What a request asks for, which need not come from the page."""
         if not isinstance(name, str) or name not in classifiers:
             raise InputError(f"There is no model {shown_value(name)}; there are {', '.join(classifiers)}.")
         model, tokenizer, _, methods = classifiers[name]
         if not isinstance(method, str) or method not in methods:
             raise InputError(f"There is no method {shown_value(method)}; there are {', '.join(methods)}.")
-        check_text(text)
-        return explain(model, tokenizer, [text], method, **SETTINGS.get(method, {}))[0]
+        for one in (text, pair) if pair else (text,):
+            check_text(one)
+        asked = {"text": text, "text_pair": pair} if pair else text
+        return explain(model, tokenizer, [asked], method, **SETTINGS.get(method, {}))[0]
 
-    def answer(text: str, model: str = first, method: str = choices(first)[0]["value"]) -> dict:
+    def answer(text: str, model: str = first, method: str = choices(first)[0]["value"], text_pair: str = "") -> dict:
         """Explain a text, for programs: the prediction, a class, a list of labels or none; the probability of each class or
         label, or each score; and the score of each word."""
         try:
-            found = explanation(model, text, method)
+            found = explanation(model, text, text_pair, method)
         except InputError as error:
             raise gr.Error(str(error), print_exception=False) from error
         names = found.label_names
@@ -188,6 +192,7 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
             "tell the truth? Delete the words that they colour and see what the classifier makes of the rest."
         )
         text = gr.Textbox(examples[0], label="Text", lines=3, max_lines=8)
+        pair = gr.Textbox("", label="Its pair, for a model that reads two", lines=1, max_lines=4)
         button = gr.Button("Explain", variant="primary")
         samples = gr.Examples(
             examples,
@@ -208,8 +213,13 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
 
         # One thing at a time: a second model run would only slow down both.
         one = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
-        explaining = {"fn": explained, "inputs": [shown, model, text, left, right], "outputs": [shown, result], **one}
-        asked = [page.load, button.click, text.submit, left.input, right.input]
+        explaining = {
+            "fn": explained,
+            "inputs": [shown, model, text, pair, left, right],
+            "outputs": [shown, result],
+            **one,
+        }
+        asked = [page.load, button.click, text.submit, pair.submit, left.input, right.input]
         gr.on(asked, **explaining, trigger_mode="always_last", show_progress="minimal")
         samples.load_input_event.then(**explaining)
         model.input(
@@ -240,7 +250,9 @@ def render(shown: Shown, classifier: Classifier) -> str:
     before = after = explanation.probabilities
     if shown.deleted:
         model, tokenizer, operator, _ = classifier
-        [encoded] = encode_texts(tokenizer, [explanation.text], model, None)
+        texts = texts_of(explanation)
+        asked = texts[0] if len(texts) == 1 else dict(zip(PAIR, texts, strict=True))
+        [encoded] = encode_texts(tokenizer, [asked], model, None)
         kept = [[position not in shown.deleted for position in range(len(explanation.words))]]
         [after] = predict_outputs(model, tokenizer, operator.keep(encoded, kept)).tolist()
     largest = sorted(range(len(before)), key=lambda label: -max(before[label], after[label]))
@@ -272,7 +284,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters |= {"readable": _readable, "told": _told}
+_templates.filters |= {"readable": _readable, "told": _told, "parts": parts_of}
 
 if __name__ == "__main__":
     run(main)

@@ -542,6 +542,16 @@ def test_f59_programs_have_a_named_endpoint(space, folders):
         space.close()
 
 
+def test_a_pair_is_shown_as_two_texts_and_its_words_are_deleted(space):
+    functions = {one.fn.__name__: one.fn for one in space.fns.values() if callable(one.fn)}
+    shown, page = functions["explained"](None, "vat", "a good film", "the plot is awful", "attention", "occlusion")
+    words = [*["a", "good", "film"], *["the", "plot", "is", "awful"]]
+    assert page.count('<p class="hfv-text"') == 4 and shown.explanations[0].words == words
+    assert [int(place) for place in re.findall(r'data-word="(\d+)"', page)] == [*range(7), *range(7)]
+    shown, page = functions["clicked"](shown, SimpleNamespace(word=6))
+    assert shown.deleted == {6} and "<del><bdi>awful</bdi></del>" in page
+
+
 def test_f59_crafted_requests_are_answered_with_a_sentence(space):
     functions = {one.fn.__name__: one.fn for one in space.fns.values() if callable(one.fn)}
     explained, clicked = functions["explained"], functions["clicked"]
@@ -555,8 +565,10 @@ def test_f59_crafted_requests_are_answered_with_a_sentence(space):
         ("vat", TEXT, None, ["lime"]),
         ("vat", "\ud800", "attention", "occlusion"),
     ):
-        shown, page = explained(None, name, text, *methods)
+        shown, page = explained(None, name, text, "", *methods)
         assert shown is None and "<p" in page and "Traceback" not in page
+    shown, page = explained(None, "vat", TEXT, 3, "attention", "occlusion")
+    assert shown is None and "<p" in page
     _, page = clicked(None, SimpleNamespace(word=1))
     assert "no explanation yet" in page
     shown, _ = explained(None, "vat", TEXT, "attention", "occlusion")
