@@ -27,7 +27,7 @@ def check_targets(targets, texts: Sequence, problem: Problem) -> list[list[int] 
             found.append([known_class_id(name, some, problem.names)])
             continue
         if not len(some):
-            raise InputError(f"{name} is empty; give one class or more, or None for the predicted one.")
+            known_class_id(name, some, problem.names)  # which refuses it
         found.append([known_class_id(f"{name}[{number}]", one, problem.names) for number, one in enumerate(some)])
     return found
 
@@ -82,4 +82,4 @@ def _check_count(name: str, values, texts: Sequence) -> None:
 
 def is_single(label) -> bool:
     """Whether it is one name or number, and no list of them."""
-    return isinstance(label, str) or not np.iterable(label)
+    return isinstance(label, str | bytes) or not np.iterable(label)

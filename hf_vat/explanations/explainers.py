@@ -25,7 +25,7 @@ from hf_vat.inference import (
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
 from hf_vat.models.words import EncodedText
 from hf_vat.targets import check_golds, check_targets, is_single
-from hf_vat.windowed import in_windows
+from hf_vat.windowed import WindowedClassifier, in_windows
 
 from . import gradients
 from .analysis import Analysis
@@ -313,8 +313,9 @@ def _refusal(model, method: str, field: str, output) -> InputError:
         for name, other in METHODS.items()
         if other.reads and all(getattr(output, one, None) is not None for one in other.reads)
     )
+    name = "A model that reads windows" if isinstance(model, WindowedClassifier) else type(model).__name__
     return InputError(
-        f"{type(model).__name__} gives no {field}, so method={method!r} has nothing to read; use {own}a model with "
+        f"{name} gives no {field}, so method={method!r} has nothing to read; use {own}a model with "
         f"{_NEEDED[field]}, or a method that works with any model: {others}."
     )
 

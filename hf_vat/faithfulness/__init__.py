@@ -29,7 +29,9 @@ from .scores import (
     predicts,
     prob_drop,
     probability_drop,
+    same_labels,
     sufficiency,
+    target_change,
 )
 from .statistics import (
     Comparison,
@@ -89,7 +91,9 @@ __all__ = [
     "random_ranking",
     "rank_words",
     "roc_auc",
+    "same_labels",
     "sufficiency",
+    "target_change",
     "token_f1",
     "top_k_overlap",
     "tvd",

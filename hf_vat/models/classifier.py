@@ -456,7 +456,7 @@ class VATClassifier(_Base):
             labels (`torch.LongTensor` of shape `(batch_size,)`, *optional*):
                 Class ids; -100 leaves a text out of the loss. With `problem_type="multi_label_classification"` floats of shape
                 `(batch_size, num_labels)`, 1 for the labels that a text has and 0 for others; with `"regression"` floats of
-                shape `(batch_size, num_labels)`, or `(batch_size,)` for one score.
+                shape `(batch_size, num_labels)`; of one label or score also `(batch_size,)`.
             encoded_texts (`EncodedTexts`, *optional*):
                 What [`encode_texts`] has made of the same texts, in place of running the encoder; neither `hidden_states` nor
                 `attentions` are in the output then.
@@ -776,7 +776,7 @@ class VATClassifier(_Base):
                     'problem_type="multi_label_classification" or "regression" in the configuration.'
                 )
             return labels
-        if self.problem.kind == REGRESSION and labels.dim() == 1:
+        if self.num_labels == 1 and labels.dim() == 1:
             labels = labels.unsqueeze(1)
         if labels.dim() != 2 or labels.shape[1] != self.num_labels:
             raise ValueError(

@@ -63,6 +63,7 @@ _HAS_KANA = regex.compile(_KANA, regex.VERSION1)
 # A run of katakana is a loan word or a name, and ICU's dictionary lacks most of them.
 _PARTS = regex.compile(r"(?P<katakana>\p{Katakana}[\p{Katakana}\u30fc\p{M}]*)|[^\p{Katakana}]+")
 PAIR = ("text", "text_pair")  # the keys of a pair of texts
+_NO_LIMIT = 2**31 - 1
 TYPE_BITS = 32  # below which stands the id of a typed token
 # Fast tokenizers keep their truncation as state, which another thread would change under a call.
 _TOKENIZING = RLock()
@@ -177,16 +178,18 @@ def maximum_length(model, tokenizer) -> int:
 
     Without any limit it is 2**31 - 1.
     """
-    if getattr(model.config, "window_length", None) is not None:
-        return min(tokenizer.model_max_length, 2**31 - 1)
-    positions = getattr(model.config, "max_position_embeddings", None) or 0
-    if positions < 1:  # XLNet says -1
-        # A tokenizer without a limit says 1e30, more than its own truncation can count.
-        positions = 2**31 - 1
+    # A tokenizer without a limit says 1e30, more than its own truncation can count.
+    in_windows = getattr(model.config, "window_length", None) is not None
+    return min(tokenizer.model_max_length, _NO_LIMIT if in_windows else positions_of(model))
+
+
+def positions_of(model) -> int:
+    """Number of tokens, special ones included, that a model's positions allow at once; 2**31 - 1 where they allow any."""
     module = _offset_positions(model)
     if module is not None:
-        positions = module.num_embeddings - module.padding_idx - 1
-    return min(tokenizer.model_max_length, positions)
+        return module.num_embeddings - module.padding_idx - 1
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    return _NO_LIMIT if positions < 1 else positions  # XLNet says -1
 
 
 def position_offset(model) -> int | None:

@@ -23,7 +23,7 @@ from hf_vat.models import (
 from hf_vat.models.configuration_vat import ENCODER_HALVES
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from hf_vat.models.setting import WithoutEffect
-from hf_vat.models.words import maximum_length, special_token_ids
+from hf_vat.models.words import maximum_length, positions_of, special_token_ids
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS, as_option
 from hf_vat.pretrained import CONFIG, SAFE, check_weights, load_tokenizer, read_from, reason
 
@@ -47,15 +47,19 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
     settings = {name: getattr(model_args, name) for name in MODEL_OPTIONS if getattr(model_args, name) is not None}
     settings |= _of_labels(train.features["label"])
     name = model_args.model_name_or_path
+    if model_args.max_length < 3:
+        raise InputError(f"--max_length is {model_args.max_length}; give 3 tokens or more.")
     try:
         if model_args.word_encoder is not None:
             tokenizer, model = _new_word_model(model_args, train["text"][:], settings, seed)
         else:
             tokenizer, model = _pretrained_model(model_args, settings)
-        allowed = maximum_length(model, tokenizer)
-        if allowed < model_args.max_length and model.config.window_length is None:
-            logger.info("%s takes %d tokens; longer texts are read in windows of so many.", name, allowed)
-            model.config.window_length = allowed
+        positions = positions_of(model)
+        # Of a model that was trained before, the tokenizer says how long its texts were.
+        if positions < model_args.max_length and positions <= tokenizer.model_max_length:
+            if model.config.window_length is None:
+                logger.info("%s takes %d tokens; longer texts are read in windows of so many.", name, positions)
+                model.config.window_length = positions
             tokenizer.model_max_length = model_args.max_length
         model.config.validate()  # from_pretrained sets what differs from the checkpoint unchecked
     except StrictDataclassError as error:
@@ -67,10 +71,11 @@ def load_model(model_args: ModelArguments, train: Dataset | IterableDataset, see
             f"The tokenizer of {name} has {len(tokenizer)} tokens, but the model has embeddings for {embedding_rows(model)}; give a "
             "folder whose tokenizer is the model's own."
         )
-    if model_args.max_length < 3:
-        raise InputError(f"--max_length is {model_args.max_length}; give 3 tokens or more.")
+    allowed = maximum_length(model, tokenizer)
+    if allowed < model_args.max_length:
+        logger.warning("%s takes %d tokens, so longer texts are cut there.", name, allowed)
     # What is saved says how long the texts were in training; explanations truncate alike.
-    tokenizer.model_max_length = model_args.max_length
+    tokenizer.model_max_length = min(model_args.max_length, allowed)
     return tokenizer, model
 
 

@@ -197,7 +197,10 @@ def test_asked_labels_are_explained_in_the_order_that_they_are_asked_in(tokenize
     model = Linear(tokenizer, MULTI)
     made = explain(model, tokenizer, ["good", "bad"], method="random", target=[["LABEL_1", 0], None])
     assert [(one.text, one.target) for one in made] == [("good", 1), ("good", 0), ("bad", 1)]
-    for wrong, mentions in [([[], 0], "target\\[0\\] is empty"), ([["LABEL_1", 7], 0], "target\\[0\\]\\[1\\] is 7")]:
+    for wrong, mentions in [
+        ([[], 0], "target\\[0\\] is \\[\\]; give a class"),
+        ([["LABEL_1", 7], 0], "target\\[0\\]\\[1\\] is 7"),
+    ]:
         with pytest.raises(InputError, match=mentions):
             explain(model, tokenizer, ["good", "bad"], method="random", target=wrong)
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_used_is_named(make_pipeline, tokenizer):
     explain = make_pipeline()
     for wrong, mentions in [
         (3, "a int"),
-        ({"text": "good", "text_pair": "bad"}, "a dict.*Pairs"),
+        ({"text": "good", "pair": "bad"}, "a dict.*text_pair"),
         (["good", None], "a NoneType"),
         ("a\ud800b", "surrogate"),
     ]:
