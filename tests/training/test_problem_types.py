@@ -53,10 +53,10 @@ def fillers(draw: Random, number: int = 6) -> list[str]:
 
 def row_of_labels(draw: Random) -> tuple[dict, set[str]]:
     labels = [label for label in LABELS if draw.random() < 0.4]
-    evidence = {LABELS[label] for label in labels}
+    evidence = [LABELS[label] for label in labels]
     words = [*fillers(draw), *evidence]
     draw.shuffle(words)
-    return {"text": " ".join(words), "label": labels}, evidence
+    return {"text": " ".join(words), "label": labels}, set(evidence)
 
 
 def row_of_scores(draw: Random) -> tuple[dict, set[str]]:
@@ -152,7 +152,7 @@ def test_it_is_trained_to_better_than_the_majority_and_its_words_are_the_planted
         values = [json.dumps(label) for label in labels]
         majority = max(values.count(value) for value in values) / len(values)
         assert results["test_accuracy"] > max(majority + 0.2, 0.85)
-    made = hf_vat.explain(str(folder / "run"), texts=texts, method="integrated_gradients", n_steps=30, labels=labels)
+    made = hf_vat.explain(str(folder / "run"), texts=texts, method="integrated_gradients", n_steps=100, labels=labels)
     by_text = {json.dumps(text): words for text, words in zip(texts, evidence, strict=True)}
     hits = []
     for one in made:
@@ -165,7 +165,7 @@ def test_it_is_trained_to_better_than_the_majority_and_its_words_are_the_planted
         in_place = kind != "pairs" or best >= one.pair_start
         wanted = {LABELS[one.label_names[one.target]]} if kind == "labels" else planted
         hits.append(one.words[best] in wanted and in_place)
-    assert len(hits) >= 50 and np.mean(hits) > 0.9
+    assert len(hits) >= 50 and np.mean(hits) > 0.9, np.mean(hits)
 
 
 @pytest.mark.parametrize("kind", KINDS)
