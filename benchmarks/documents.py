@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from datasets import DatasetDict, load_dataset
 
 from hf_vat import Faithfulness, explain
@@ -91,7 +90,6 @@ def data_of(name: str, data_dir: Path, train: int, test: int) -> DatasetDict:
 
 def run(work_dir: Path, data_dir: Path, train: int, test: int, name: str, length: str, seed: int) -> None:
     """Train, explain and measure one cell, and keep what was found."""
-    torch.use_deterministic_algorithms(False)
     data, file, started = data_of(name, data_dir, train, test), path(work_dir, name, length, seed), time.perf_counter()
     trainer = train_classifier(
         ModelArguments(model_name_or_path=minilm_folder(), bottleneck="none", **LENGTHS[length]),

@@ -6,20 +6,21 @@ id; a pipeline of transformers; a `SetFitModel`; a `CrossEncoder` of sentence-tr
 [`TextFunction`] that says what they mean.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import AutoTokenizer, Pipeline, PreTrainedConfig, PreTrainedTokenizer
+from transformers import Pipeline, PreTrainedConfig, PreTrainedTokenizer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from .errors import InputError, shown
 from .inference import check_tokenizer
-from .models.problems import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from .models.problems import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, Problem
 from .models.words import PAIR, split_words
-from .pretrained import load_classifier
+from .pretrained import load_classifier, load_tokenizer
 
 
 def as_classifier(model, tokenizer=None) -> tuple[Any, Any]:
@@ -38,7 +39,7 @@ def as_classifier(model, tokenizer=None) -> tuple[Any, Any]:
     if isinstance(model, TextFunction):
         return model, model.tokenizer
     if hasattr(model, "model_body") and hasattr(model, "model_head"):
-        return (model, tokenizer) if isinstance(model, _SetFit) else _from_setfit(model)
+        return (model, tokenizer) if isinstance(model, _SetFit) else (_SetFit(model), model.model_body.tokenizer)
     if _is_cross_encoder(model):
         return _from_cross_encoder(model)
     if not isinstance(model, nn.Module) and callable(model):
@@ -46,7 +47,7 @@ def as_classifier(model, tokenizer=None) -> tuple[Any, Any]:
         return function, function.tokenizer
     folder = getattr(model, "folder", None)
     if tokenizer is None and folder is not None:  # an exported model has its tokenizer beside it
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = load_tokenizer(str(folder))
     if tokenizer is None:
         raise InputError(
             f"The model is a {type(model).__name__}; give its tokenizer too. A pipeline, a SetFitModel, a CrossEncoder, an "
@@ -62,16 +63,12 @@ def _is_cross_encoder(model) -> bool:
 
 def _from_cross_encoder(encoder) -> tuple[Any, Any]:
     """The model of a cross-encoder; one without a sigmoid gives scores, as those have that rank passages."""
-    model = encoder.model
+    model = copy.copy(encoder.model)  # with the same layers: the caller's configuration stays as it is
+    model.config = copy.deepcopy(model.config)
     activation = getattr(encoder, "activation_fn", None) or getattr(encoder, "default_activation_function", None)
     if model.config.num_labels == 1 and isinstance(activation, nn.Identity):
         model.config.problem_type = REGRESSION
     return model, encoder.tokenizer
-
-
-def _from_setfit(model) -> tuple[Any, Any]:
-    wrapped = _SetFit(model)
-    return wrapped, model.model_body.tokenizer
 
 
 class _SetFit(nn.Module):
@@ -165,16 +162,12 @@ class TextFunction(nn.Module):
             self.tokenizer.text_of(ids[attended.bool()].tolist())
             for ids, attended in zip(input_ids, attention_mask, strict=True)
         ]
-        outputs = torch.from_numpy(self._ask(texts))
-        if self.problem_type == SINGLE_LABEL:
-            outputs = outputs.clamp(min=torch.finfo(outputs.dtype).tiny).log()
-        elif self.problem_type == MULTI_LABEL:
-            outputs = outputs.logit(eps=1e-16)
-        return SequenceClassifierOutput(logits=outputs)
+        return SequenceClassifierOutput(logits=Problem.of(self.config).logits(torch.from_numpy(self._ask(texts))))
 
     def _ask(self, texts: list) -> np.ndarray:
+        answer = self.function(texts)
         try:
-            found = np.asarray(answer := self.function(texts), dtype=float)
+            found = np.asarray(answer, dtype=float)
         except (TypeError, ValueError):
             raise InputError(f"The function gives {shown(answer)}; it must give an array of numbers.") from None
         if found.ndim == 1 and len(found) == len(texts):

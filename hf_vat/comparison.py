@@ -305,14 +305,12 @@ def compare_explainers(
             raise InputError(f"A method is called {name!r}; names become file names, so leave out slashes.")
     seeds, ks, shares = check_seeds(seeds), check_ks(ks), check_list("shares", shares)
     # Whatever can be wrong is found before the first text is explained, which may take hours.
-    encoded = encode_texts(tokenizer, texts, in_windows(model, tokenizer, max_length), max_length)
+    windowed = in_windows(model, tokenizer, max_length)
+    encoded = encode_texts(tokenizer, texts, windowed, max_length)
     marked_words = None if rationales is None else _check_rationales(rationales, encoded)
     targets = None
     if not problem.is_single_label:
-        windowed, all_of_them = (
-            in_windows(model, tokenizer, max_length),
-            check_targets([None] * len(texts), texts, problem),
-        )
+        all_of_them = check_targets([None] * len(texts), texts, problem)
         asked = targets_of_texts(windowed, tokenizer, encoded, all_of_them, problem, batch_size)
         known = list(check_list("labels", [None] * len(texts) if labels is None else labels))
         golds = check_golds(known, texts, problem)

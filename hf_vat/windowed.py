@@ -16,7 +16,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from .embeddings import embedded_as
 from .inference import named_outputs
 from .models.classifier import VATClassifier
-from .models.problems import REGRESSION, Problem
+from .models.problems import Problem
 from .models.windows import windows
 from .models.words import maximum_length, special_tokens_around
 
@@ -104,7 +104,7 @@ class WindowedClassifier(nn.Module):
         outputs = torch.cat(found)
         sums = outputs.new_zeros(len(input_ids), outputs.shape[1]).index_add(0, text, outputs)
         means = sums / cut.needed.sum(1, keepdim=True)
-        return SequenceClassifierOutput(logits=_as_logits(means, problem))
+        return SequenceClassifierOutput(logits=problem.logits(means))
 
 
 class _Lookup(nn.Module):
@@ -118,11 +118,3 @@ class _Lookup(nn.Module):
 
 def _precise(tensor: torch.Tensor) -> torch.dtype:
     return torch.float32 if tensor.device.type == "mps" else torch.float64
-
-
-def _as_logits(outputs: torch.Tensor, problem: Problem) -> torch.Tensor:
-    """Logits that have these outputs."""
-    if problem.kind == REGRESSION:
-        return outputs
-    outputs = outputs.clamp(min=torch.finfo(outputs.dtype).tiny)
-    return outputs.log() if problem.is_single_label else outputs.logit(eps=1e-16)

@@ -91,6 +91,7 @@ def test_a_cross_encoder_ranks_pairs(folder, identity):
         made = explain(encoder, texts=texts, method=method)
         np.testing.assert_allclose([one.probabilities[0] for one in made], expected, atol=1e-5)
         assert {one.problem_type for one in made} == {"regression" if identity else "multi_label_classification"}
+    assert encoder.model.config.problem_type != "regression"  # the caller's own stays as it was
     without = encoder.predict([("good film", "not bad")])[0]
     [one, _] = explain(encoder, texts=texts, method="occlusion")
     assert one.scores[0] == pytest.approx(float(expected[0] - without), abs=1e-5)
@@ -206,6 +207,14 @@ def test_labels_and_scores_of_functions(tmp_path):
 def test_what_is_no_probability_is_refused(answer, mentions):
     with pytest.raises(InputError, match=mentions):
         explain(answer, texts=["a"], method="occlusion")
+
+
+def test_what_a_function_raises_itself_is_raised():
+    def broken(texts):
+        raise TypeError("its own fault")
+
+    with pytest.raises(TypeError, match="its own fault"):
+        explain(broken, texts=["a"], method="occlusion")
 
 
 def test_methods_that_a_function_cannot_be_explained_by_say_so():

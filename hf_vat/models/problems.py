@@ -59,6 +59,14 @@ class Problem(NamedTuple):
             return logits
         return logits.softmax(-1) if self.is_single_label else logits.sigmoid()
 
+    def logits(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Logits that have these outputs: [..., C] to [..., C]; finite where a probability is 0 or 1."""
+        if self.kind == REGRESSION:
+            return outputs
+        if self.is_single_label:
+            return outputs.clamp(min=torch.finfo(outputs.dtype).tiny).log()
+        return outputs.logit(eps=1e-16)
+
     def predicted(self, outputs: Sequence[float]) -> list[int]:
         """The ids of the most probable class, or of the labels that reach their thresholds; no scores are predicted."""
         if self.kind == REGRESSION:
