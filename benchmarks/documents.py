@@ -10,7 +10,6 @@ and 20 % of the words that it reads are deleted, or kept alone, as lengths diffe
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def data_of(name: str, data_dir: Path, train: int, test: int) -> DatasetDict:
 
 def run(work_dir: Path, data_dir: Path, train: int, test: int, name: str, length: str, seed: int) -> None:
     """Train, explain and measure one cell, and keep what was found."""
-    data, file, started = data_of(name, data_dir, train, test), path(work_dir, name, length, seed), time.perf_counter()
+    data, file = data_of(name, data_dir, train, test), path(work_dir, name, length, seed)
     trainer = train_classifier(
         ModelArguments(model_name_or_path=minilm_folder(), bottleneck="none", **LENGTHS[length]),
         DataArguments(dataset_name=name),
@@ -109,7 +108,6 @@ def run(work_dir: Path, data_dir: Path, train: int, test: int, name: str, length
         ),
         data,
     )
-    trained = time.perf_counter() - started
     model, tokenizer = load_classifier(trainer.args.output_dir)
     texts, labels = data["test"]["text"][:], data["test"]["label"][:]
     explanations = explain(model, tokenizer, texts, labels=labels)
@@ -123,7 +121,6 @@ def run(work_dir: Path, data_dir: Path, train: int, test: int, name: str, length
         "of_words": float(np.mean([len(one.words) for one in explanations])),
         "attention": {score: attention.values[score].tolist() for score in SCORES},
         "random": {score: np.mean([one[score] for one in random], 0).tolist() for score in SCORES},
-        "seconds": [trained, time.perf_counter() - started - trained],
         "machine": machine(),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +141,7 @@ def page(args: argparse.Namespace, results: dict) -> str:
     for name in args.datasets:
         rows, columns = (
             [],
-            ["", "accuracy", "words read", "comprehensiveness", "random", "sufficiency", "random", "min / run"],
+            ["", "accuracy", "words read", "comprehensiveness", "random", "sufficiency", "random"],
         )
         values: dict[str, list[np.ndarray]] = {}
         for length in LENGTHS:
@@ -152,12 +149,11 @@ def page(args: argparse.Namespace, results: dict) -> str:
             values[length] = [np.mean([cell["accuracy"] for cell in cells], 0)]
             for score in SCORES[:2]:
                 values[length] += [np.mean([cell[of][score] for cell in cells], 0) for of in ("attention", "random")]
-            minutes = np.mean([sum(cell["seconds"]) for cell in cells]) / 60
             words = f"{np.mean([cell['words'] for cell in cells]):.0f} of {cells[0]['of_words']:.0f}"
             told = [interval(one) for one in values[length]]
-            rows.append([length, told[0], words, *told[1:], f"{minutes:.1f}"])
+            rows.append([length, told[0], words, *told[1:]])
         tests = [difference(one, other) for one, other in zip(values["whole"], values["first"], strict=True)]
-        rows.append(["whole − first", tests[0], "", *tests[1:], ""])
+        rows.append(["whole − first", tests[0], "", *tests[1:]])
         parts.append(markdown(Table(NAMES[name], columns, rows)).strip())
     first = next(iter(results.values()))
     parts.append(f"Machine: {first['machine']}; {args.jobs} runs at a time.")

@@ -6,8 +6,8 @@ classifier = OnnxClassifier(folder)
 [explanation] = explain(classifier, AutoTokenizer.from_pretrained(folder), ["A warm, funny film."])
 ```
 
-What leaves is what a prediction needs: token ids in, `logits` and, where the model has them, `token_importance` (attention)
-and `token_mask` out, for any number of texts of any length that the model takes; of one that reads longer texts in windows, for
+What leaves is what a prediction and its explanation need: token ids in, `logits` and, where the model has them, `token_importance`
+(attention), `token_attribution` (what each token adds to each logit by the attention) and `token_mask` out, for any number of texts of any length that the model takes; of one that reads longer texts in windows, for
 texts of one window. Everything is compared with PyTorch before
 it is handed over.
 """
@@ -35,10 +35,11 @@ from transformers import AutoConfig
 from .errors import InputError, check_path, import_extra
 from .inference import check_classifier, check_tokenizer
 from .models import VATClassifierOutput
+from .models.attribution import CENTERS, takes_center
 from .models.words import maximum_length
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-OUTPUTS = ("logits", "token_importance", "token_mask")
+OUTPUTS = ("logits", "token_importance", "token_attribution", "token_mask")
 TOLERANCE = 1e-5  # absolute, and relative for numbers above 1
 MODEL_FILE = "model.onnx"
 _LONGEST = 512  # tokens of the texts that are compared
@@ -50,7 +51,8 @@ def export_program(model, tokenizer) -> ExportedProgram:
     """A model as a program that needs PyTorch alone: `torch.export.save(program, "model.pt2")`.
 
     `program.module()(input_ids=…, attention_mask=…)`, with what else the tokenizer gives, returns a dictionary of `logits`
-    [B, C] and, where the model has them, `token_importance` and `token_mask` [B, T]. The program is for the CPU and in
+    [B, C] and, where the model has them, `token_importance` and `token_mask` [B, T] and `token_attribution` [B, T, C], centred on
+    the mean state of the text. The program is for the CPU and in
     eval mode; the model stays as it is.
 
     Raises:
@@ -146,8 +148,17 @@ class OnnxClassifier(nn.Module):
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
+        attribution_center: str = CENTERS[0],
     ) -> VATClassifierOutput:
-        """Token ids [B, T] to `logits` [B, C] and, where the model has them, `token_importance` and `token_mask` [B, T]."""
+        """Token ids [B, T] to what [`export_program`] says.
+
+        Raises:
+            InputError: if another center is asked for than the file has.
+        """
+        if attribution_center != CENTERS[0]:
+            raise InputError(
+                f"An exported model has its attributions with center={CENTERS[0]!r} alone, not {attribution_center!r}; leave it out."
+            )
         given = {
             "input_ids": input_ids,
             "attention_mask": torch.ones_like(input_ids) if attention_mask is None else attention_mask,
@@ -169,11 +180,12 @@ class _Tensors(nn.Module):
         self.model = copy.deepcopy(model).cpu().requires_grad_(False)
         if getattr(model.config, "window_length", None) is not None:  # a program cannot branch by the length of a text
             self.model.config.window_length = self.model.config.window_overlap = None
+        self.asked = {"attribution_center": CENTERS[0]} if takes_center(model) else {}
         self.eval()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None) -> dict[str, torch.Tensor]:
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        output = self.model(input_ids=input_ids, attention_mask=attention_mask, **types, return_dict=True)
+        output = self.model(input_ids=input_ids, attention_mask=attention_mask, **types, **self.asked, return_dict=True)
         return {name: output[name] for name in OUTPUTS if output.get(name) is not None}
 
 

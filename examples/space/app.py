@@ -32,9 +32,10 @@ QUICKSTART = "runs/quickstart/VAT"
 MAX_WORDS, MAX_CHARACTERS = 200, 2000
 # Seconds, not minutes, for a visitor who waits. The page tells these settings.
 SETTINGS = {"lime": {"n_samples": 300}, "shapley": {"n_samples": 10}}
-PREFERRED = ("attention", "mask", "occlusion", "gradient", "random")  # fast ones, the model's own first
+PREFERRED = ("attention_x_gradient", "attention", "mask", "occlusion", "gradient", "random")  # fast ones, the model's own first
 SCORES = {
     "attention": "the model's own attention",
+    "attention_x_gradient": "the model's own attention times its gradient",
     "mask": "how likely the model's own mask keeps the word",
     "polarity": "the model's own attention times which class the word speaks for",
     "gradient": "how fast the probability changes with the word's vector",

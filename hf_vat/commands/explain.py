@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 # Streamed texts that are in memory at a time. Of a slow method a tenth, since shards are cut between them.
 _TOGETHER = 1000
-_FAST = ("attention", "mask", "random")  # one model input for each text
+_FAST = ("attention", "attention_x_gradient", "mask", "random")  # one model input for each text
 
 
 @dataclass

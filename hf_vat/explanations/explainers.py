@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import Any
@@ -18,10 +19,12 @@ from hf_vat.inference import (
     forward_batches,
     model_name,
     model_outputs,
+    named_outputs,
     predict_outputs,
     progress_bar,
     whole_number,
 )
+from hf_vat.models.attribution import takes_center
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
 from hf_vat.models.words import EncodedText
 from hf_vat.targets import check_golds, check_targets, is_single
@@ -61,9 +64,8 @@ def explain(
     longer than the model takes is cut (but see `max_length`), with one warning for the call; its words stay in the result,
     marked as not seen. Empty and blank texts have no words, and a prediction.
 
-    Signed scores are on the scale of the target's probability, or of the score of a regression; those of polarity on that of
-    the logit. Words are
-    those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
+    Signed scores are on the scale of the target's probability, or of the score of a regression; those of polarity and of
+    attention_x_gradient on that of the logit. Words are those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
     mask probabilities are averaged.
 
     Args:
@@ -82,6 +84,11 @@ def explain(
               much the word adds to the target's logit minus the mean logit of the other classes, for two classes the
               log-odds of the target. Exact: with `details["bias"]` the scores add up to it. For models whose output has
               `polarity_scores` (`pooling="attention"`, `head_layers=1`).
+            - "attention_x_gradient": attention times the gradient of the target's log-odds, or score, at it: what the word's
+              state adds by way of the attention, signed, from one forward pass. Setting `center` ("mean"), what states are
+              compared with: "mean", the mean of the text's states; "attended", their mean weighted by the attention, which makes
+              it the gradient at the attention's scores before the softmax; "none" (Serrano and Smith, ACL 2019), which for a
+              linear head and two classes is polarity. For models with `pooling="attention"`.
             - "gradient": length of the probability's gradient at the word's embeddings (Simonyan et al. 2014). At
               least 0.
             - "input_x_gradient": embedding times gradient, signed (Shrikumar et al. 2016).
@@ -268,8 +275,10 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
     outputs: list[list[float]] = [[]] * len(texts)
     token_values: dict[str, list[list]] = {field: [[]] * len(texts) for field in METHODS[method].reads}
     input_ids = [text.typed_ids for text in texts]
+    asked = METHODS[method].asks(settings)
+    ask = partial(model, **asked, **named_outputs(model)) if asked and takes_center(model) else None
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
-    with closing(forward_batches(model, tokenizer, input_ids, batch_size)) as batches:
+    with closing(forward_batches(model, tokenizer, input_ids, batch_size, ask)) as batches:
         for positions, output in batches:
             for position, row in zip(positions, model_outputs(model, output).tolist(), strict=True):
                 outputs[position] = row
@@ -301,6 +310,7 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
 _NEEDED = {
     "token_importance": 'pooling="attention"',
     "token_mask": "a word mask",
+    "token_attribution": 'pooling="attention" and heads of plain linear layers, into which adapters are merged',
     "polarity_scores": 'pooling="attention" and head_layers=1, a linear head',
 }
 

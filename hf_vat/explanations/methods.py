@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import torch
 
 from hf_vat.errors import InputError, import_extra
 from hf_vat.faithfulness.perturb import OPERATORS
 from hf_vat.inference import whole_number
+from hf_vat.models.attribution import CENTERS, of_log_odds
 from hf_vat.models.words import EncodedText
 
 from . import gradients, removal
@@ -28,6 +30,7 @@ class Method:
         cost: the number of model inputs that a text needs at most, beside the text itself. May refuse a text.
         needs: module that the method needs beside those that the package always has.
         reads: fields of the model's output that the method reads.
+        asks: from the settings to what the model's forward pass is told, so that its output has them.
         draws: whether the method draws random numbers.
     """
 
@@ -36,6 +39,7 @@ class Method:
     cost: Callable[[EncodedText, dict], int] = lambda text, settings: 0
     needs: str | None = None
     reads: tuple[str, ...] = ()
+    asks: Callable[[dict], dict] = lambda settings: {}
     draws: bool = False
 
 
@@ -91,6 +95,18 @@ def _polarity(analysis: Analysis) -> list[WordScores]:
     return results
 
 
+def _attention_x_gradient(analysis: Analysis) -> list[WordScores]:
+    results = []
+    for place, (text, target) in enumerate(zip(analysis.texts, analysis.targets, strict=True)):
+        values = torch.tensor(analysis.token_values["token_attribution"][place], dtype=torch.float64)
+        values = values.reshape(len(text.input_ids), -1)  # [T, C], also where there is no token
+        if analysis.problem.is_single_label:
+            logits = analysis.problem.logits(torch.tensor(analysis.outputs[place], dtype=torch.float64))
+            values = of_log_odds(values.unsqueeze(0), logits.unsqueeze(0)).squeeze(0)
+        results.append(WordScores(text.word_scores(values[:, target].tolist())))
+    return results
+
+
 def _margins(logits: np.ndarray) -> np.ndarray:
     """Each class's logit minus the mean of the others', [..., C]: of two classes the log-odds."""
     classes = logits.shape[-1]
@@ -106,11 +122,17 @@ def _random(analysis: Analysis) -> list[WordScores]:
 
 _MOST_SAMPLES = 10**6  # of one text, all in memory
 _OPERATOR = {"operator": "delete"}
-_CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES}
+_CHOICES = {"operator": tuple(OPERATORS), "baseline": gradients.BASELINES, "center": CENTERS}
 METHODS: dict[str, Method] = {
     "attention": Method(partial(_of_tokens, EncodedText.word_scores, "token_importance"), reads=("token_importance",)),
     "mask": Method(partial(_of_tokens, EncodedText.word_averages, "token_mask"), reads=("token_mask",)),
     "polarity": Method(_polarity, reads=("token_importance", "polarity_scores")),
+    "attention_x_gradient": Method(
+        _attention_x_gradient,
+        {"center": CENTERS[0]},
+        reads=("token_attribution",),
+        asks=lambda settings: {"attribution_center": settings["center"]},
+    ),
     "gradient": Method(gradients.gradient, cost=lambda text, settings: 1),
     "input_x_gradient": Method(gradients.input_x_gradient, cost=lambda text, settings: 1),
     "integrated_gradients": Method(

@@ -52,3 +52,9 @@ class GaussianBottleneck(nn.Module):
         divergence = divergence.sum(-1) if self.reduction == "sum" else divergence.mean(-1)
         z = mean + scale * torch.randn_like(scale) if self.training else mean
         return z.to(text.dtype), divergence
+
+    def pulled_back(self, text: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
+        """Gradients at R, [..., C, H], from those at μ(R), [..., C, Z]."""
+        first, _, last = self.mean
+        slope = 1 - torch.tanh(first(text)).square()
+        return (gradients @ last.weight) * slope.unsqueeze(-2) @ first.weight

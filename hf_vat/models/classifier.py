@@ -15,6 +15,7 @@ from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
 
 from .attention import AdditiveAttention, ScaledDotAttention, masked_softmax, max_pool, mean_pool, weighted_sum
+from .attribution import CENTERS, token_attribution
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
@@ -70,6 +71,11 @@ class VATClassifierOutput(ModelOutput):
             class 0. None without attention pooling, and where another head predicts.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
+        token_attribution (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, in evaluation, if
+            `attribution_center` is given):
+            What each token adds to each logit, signed: attention times the gradient of the logit at it, centred as asked; see
+            [`~hf_vat.models.attribution`]. Exactly 0 on special tokens and padding. None without attention pooling, and where an adapter or a
+            quantisation has put a layer of another kind into the predicting head.
         token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):
             How much of each token gets through, float32 in [0, 1]: VMASK's probability, L2X's weight, IBA's λ. Exactly 0
             on special tokens and padding, which have no score, though the encoder sees them unmasked.
@@ -91,6 +97,7 @@ class VATClassifierOutput(ModelOutput):
     attention_scores: torch.Tensor | None = None
     polarity_scores: torch.Tensor | None = None
     token_importance: torch.Tensor | None = None
+    token_attribution: torch.Tensor | None = None
     token_mask: torch.Tensor | None = None
     pooler_output: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
@@ -137,6 +144,11 @@ def has_label(labels: torch.Tensor) -> torch.Tensor:
     return labels != -100 if labels.dim() == 1 else torch.ones_like(labels[:, 0], dtype=torch.bool)
 
 
+def _is_plain(module: nn.Module) -> bool:
+    """Whether the weights of the linear layers are all that there is of them."""
+    return all(type(one) in _PLAIN for one in module.modules())
+
+
 class ClassificationHead(nn.Module):
     """MLP with one hidden layer, or with `layers=1` a linear layer: vectors [..., N] -> logits [..., C].
 
@@ -167,11 +179,24 @@ class ClassificationHead(nn.Module):
         logits = self.out_proj(self.dropout(hidden))
         return torch.cat([-logits / 2, logits / 2], -1) if self.one_vector else logits
 
+    def gradients(self, vector: torch.Tensor) -> torch.Tensor:
+        """Of each logit, in evaluation, at the vectors: [..., N] -> [..., C, N]."""
+        weight = self.out_proj.weight
+        if self.one_vector:
+            weight = torch.cat([-weight / 2, weight / 2])
+        if self.dense is None:
+            return weight.expand(*vector.shape[:-1], *weight.shape)
+        slope = 1 - torch.tanh(self.dense(vector)).square()
+        return (weight * slope.unsqueeze(-2)) @ self.dense.weight
+
     def directions(self) -> torch.Tensor:
         """Of a linear head the vectors [C, N] whose products with R are the logits but for the bias; of two classes, or of a
         single vector, the one [1, N] that gives the log-odds of class 1."""
         weight = self.out_proj.weight
         return weight[1:] - weight[:1] if len(weight) == 2 else weight
+
+
+_PLAIN = (ClassificationHead, nn.Sequential, nn.Linear, nn.Tanh, nn.Dropout)
 
 
 class VATClassifier(_Base):
@@ -445,6 +470,7 @@ class VATClassifier(_Base):
         special_tokens_mask: torch.Tensor | None = None,
         labels: torch.LongTensor | None = None,
         encoded_texts: EncodedTexts | None = None,
+        attribution_center: str | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> tuple | VATClassifierOutput:
         r"""
@@ -460,9 +486,14 @@ class VATClassifier(_Base):
             encoded_texts (`EncodedTexts`, *optional*):
                 What [`encode_texts`] has made of the same texts, in place of running the encoder; neither `hidden_states` nor
                 `attentions` are in the output then.
+            attribution_center (`str`, *optional*):
+                Asks for `token_attribution`, and says what states are compared with: `"mean"`, the mean of the text's states,
+                `"attended"`, their mean weighted by the attention, or `"none"`. Has no effect without attention pooling, or in
+                training.
 
         Raises:
-            ValueError: for `encoded_texts` in the training of the encoder, which then would have no gradient.
+            ValueError: for `encoded_texts` in the training of the encoder, which then would have no gradient, and for an
+                unknown `attribution_center`.
 
         In training mode the loss is that of the phase; in evaluation that of the head that predicts, without sampling.
         """
@@ -473,6 +504,8 @@ class VATClassifier(_Base):
             "position_ids": position_ids,
             "inputs_embeds": inputs_embeds,
         }
+        if attribution_center not in (None, *CENTERS):
+            raise ValueError(f"attribution_center={attribution_center!r} must be one of {', '.join(map(repr, CENTERS))}.")
         constant = self.training and self._encoder_is_fixed  # no graph through it
         inputs, content = self._inputs(given, special_tokens_mask)
         encoded, mask_term, words = None, None, None
@@ -486,11 +519,15 @@ class VATClassifier(_Base):
             )
         else:
             states, token_mask = encoded_texts
-        scores, importance = None, None
+        scores, importance, attribution = None, None, None
         if self.attention is not None:
             scores = self.attention(states)  # [B, T]
             importance = masked_softmax(scores, content)
             text = weighted_sum(importance, states)  # [B, H]
+            if attribution_center is not None and not self.training:
+                gradients = self.logit_gradients(text)
+                if gradients is not None:
+                    attribution = token_attribution(states, importance, content, gradients, attribution_center)
         elif self.config.pooling == "first":
             first = inputs["attention_mask"].bool().int().argmax(1)[:, None, None]
             text = states.gather(1, first.expand(-1, 1, states.shape[-1])).squeeze(1)
@@ -526,6 +563,7 @@ class VATClassifier(_Base):
             attention_scores=None if scores is None else scores.float().masked_fill(~content, 0.0),
             polarity_scores=self._polarity(states, content),
             token_importance=importance,
+            token_attribution=attribution,
             token_mask=token_mask,
             pooler_output=text,
             hidden_states=encoded.hidden_states if wanted and encoded is not None else None,
@@ -577,6 +615,18 @@ class VATClassifier(_Base):
         if self.config.predict_from == "learner" or self.bottleneck is None or head is None:
             return self._learner_logits(text)
         return head(self.bottleneck.mean(text))
+
+    def logit_gradients(self, text: torch.Tensor) -> torch.Tensor | None:
+        """Gradients at text vectors R, [..., H], of each logit that `logits_of` makes of them in evaluation: [..., C, H]. None where an
+        adapter or a quantisation has put a layer of another kind into the head."""
+        of_learner = self.config.predict_from == "learner" or self.bottleneck is None
+        if of_learner and self.learner_head is not None:
+            return self.learner_head.gradients(text) if _is_plain(self.learner_head) else None
+        head = self.compressor_head or self.learner_head
+        assert self.bottleneck is not None and head is not None
+        if not _is_plain(head) or not _is_plain(self.bottleneck.mean):
+            return None
+        return self.bottleneck.pulled_back(text, head.gradients(self.bottleneck.mean(text)))
 
     def _learner_logits(self, text: torch.Tensor) -> torch.Tensor:
         if self.learner_head is not None:

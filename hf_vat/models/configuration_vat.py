@@ -170,6 +170,7 @@ class VATSettings(ConfigWithSettings):
         "compression",
         "mask_compression",
         "token_importance",
+        "token_attribution",
         "token_mask",
         "word_term",
         "vw_product",

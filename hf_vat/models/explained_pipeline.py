@@ -1,9 +1,10 @@
-"""The pipeline "text-classification-explained": a prediction and the attention, or mask, of each word, from one pass."""
+"""The pipeline "text-classification-explained": a prediction and what each word did for it, from one pass."""
 
 import torch
 from transformers import Pipeline
 from transformers.utils import logging
 
+from .attribution import CENTERS, of_log_odds, takes_center
 from .classes import class_id, class_names
 from .problems import MULTI_LABEL, SINGLE_LABEL, Problem
 from .words import PAIR, encode_words, maximum_length
@@ -14,13 +15,14 @@ TASK = "text-classification-explained"
 _NOT_GIVEN = object()  # top_k=None already means all classes
 _FUNCTIONS = {"softmax": lambda logits: logits.softmax(-1), "sigmoid": torch.sigmoid, "none": lambda logits: logits}
 _BY_PROBLEM = {SINGLE_LABEL: "softmax", MULTI_LABEL: "sigmoid"}  # as in the stock pipeline
+_READ = ("token_importance", "token_attribution", "token_mask")
 _TRUNCATIONS = (True, "longest_first", "only_first")
 _PADDINGS = (True, False, "longest", "max_length", "do_not_pad")
 
 
 class ExplainedTextClassificationPipeline(Pipeline):
     """
-    Text classification that says how much weight the model gave to each word.
+    Text classification that says what each word did for the prediction.
 
     ```python
     >>> import hf_vat  # registers the task
@@ -28,12 +30,12 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
     >>> explain = pipeline("text-classification-explained", model=model, tokenizer=tokenizer)
     >>> explain("good film")
-    {'label': 'pos', 'score': 0.98, 'words': [{'word': 'good', 'start': 0, 'end': 4, 'score': 0.9, 'seen': True}, ...]}
+    {'label': 'pos', 'score': 0.98, 'words': [{'word': 'good', 'start': 0, 'end': 4, 'score': 2.1, 'attention': 0.9, 'seen': True}, ...]}
     ```
 
     The model must return `token_importance`, as models of hf_vat with `pooling="attention"` do (the attention of VAT,
     Zhou et al., Findings of ACL 2021), or `token_mask`, as those with a word mask do (VMASK, Chen and Ji, EMNLP 2020);
-    of both the attention is shown. It is put into eval mode. Such models are saved together with this pipeline, so
+    of both the attention is used. It is put into eval mode. Such models are saved together with this pipeline, so
     that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
     """
 
@@ -74,13 +76,16 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
                 - **word** (`str`), **start**, **end** (`int`) -- `text[start:end]`, offsets in code points;
                 - **in** (`str`) -- of a pair, the text that the word is in: `"text"` or `"text_pair"`;
-                - **score** (`float`) -- attention, summed over the tokens of the word. At least 0; the words of a text
-                  sum to at most 1, and to 1 where every token belongs to a word. Without attention the word's mask, from
-                  0 to 1, averaged over its tokens. Neither depends on the class;
+                - **score** (`float`) -- what the word adds to the log-odds of the class, or to the label's logit, or to the
+                  score of a regression: attention times its gradient, summed over the tokens of the word. Signed; for each
+                  class its own; see `token_attribution` in [`~hf_vat.models.classifier.VATClassifierOutput`].
+                  Without attention the word's mask, from 0 to 1, averaged over its tokens, whatever the class;
+                - **attention** (`float`) -- where there is attention, the word's share of it, summed over its tokens. At least 0;
+                  the words of a text sum to at most 1, and to 1 where every token belongs to a word. The same for every class;
                 - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
 
             If `top_k` is given, each text has a list of such dicts, one per class, as in the stock
-            text-classification pipeline; the words are the same in each.
+            text-classification pipeline.
 
         Raises:
             ValueError: for an input that is not a text, an argument that is not one of these or out of range, or a model
@@ -177,8 +182,9 @@ class ExplainedTextClassificationPipeline(Pipeline):
         # Padding on the left would shift the positions of some encoders, so it is brought to the right.
         order = (1 - model_inputs["attention_mask"]).argsort(dim=1, stable=True)  # [B, T]
         model_inputs = {name: tensor.gather(1, order) for name, tensor in model_inputs.items()}
-        output = self.model(**model_inputs)
-        names = [name for name in ("token_importance", "token_mask") if getattr(output, name, None) is not None]
+        asked = {"attribution_center": CENTERS[0]} if takes_center(self.model) else {}
+        output = self.model(**model_inputs, **asked)
+        names = [name for name in _READ if getattr(output, name, None) is not None]
         if not names:
             raise ValueError(
                 f"{type(self.model).__name__} returns no token_importance and no token_mask, so there is nothing to "
@@ -187,7 +193,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
             )
         return {
             "logits": output.logits,  # [B, C]
-            names[0]: output[names[0]],  # [B, T]
+            **{name: output[name] for name in names},  # [B, T], of the attribution [B, T, C]
             "attention_mask": model_inputs["attention_mask"],  # [B, T]
             "encoded": encoded,
         }
@@ -197,10 +203,6 @@ class ExplainedTextClassificationPipeline(Pipeline):
         if function_to_apply is None:
             function_to_apply = _BY_PROBLEM.get(Problem.of(self.model.config).kind, "none")
         attended = outputs["attention_mask"][0].bool()
-        if "token_importance" in outputs:
-            scores = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
-        else:
-            scores = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
         sides = [{}] * len(encoded.words)
         if encoded.pair_start is not None:
             sides = [{"in": PAIR[place >= encoded.pair_start]} for place in range(len(encoded.words))]
@@ -210,16 +212,40 @@ class ExplainedTextClassificationPipeline(Pipeline):
                 "label": self.model.config.id2label[label],
                 "score": class_score,
                 "words": [
-                    {"word": word.text, "start": word.start, "end": word.end, **side, "score": score, "seen": seen}
-                    for word, side, score, seen in zip(encoded.words, sides, scores, encoded.seen, strict=True)
+                    {"word": word.text, "start": word.start, "end": word.end, **side, **scores, "seen": seen}
+                    for word, side, scores, seen in zip(encoded.words, sides, by_word, encoded.seen, strict=True)
                 ],
             }
-            for label, class_score in enumerate(class_scores)
+            for label, (class_score, by_word) in enumerate(
+                zip(class_scores, self._word_scores(outputs, attended), strict=True)
+            )
         ]
         if target is not None:
             return results[target]
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
+
+
+    def _word_scores(self, outputs, attended) -> list[list[dict[str, float]]]:
+        """For each class the scores of each word."""
+        encoded, classes = outputs["encoded"], outputs["logits"].shape[1]
+        if "token_importance" not in outputs:
+            masks = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
+            return [[{"score": mask} for mask in masks]] * classes
+        attention = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
+        if "token_attribution" not in outputs:
+            return [[{"score": weight, "attention": weight} for weight in attention]] * classes
+        attribution = outputs["token_attribution"].double()
+        if Problem.of(self.model.config).is_single_label:
+            attribution = of_log_odds(attribution, outputs["logits"].double())
+        by_class = attribution[0][attended].T.tolist()  # [C, T]
+        return [
+            [
+                {"score": score, "attention": weight}
+                for score, weight in zip(encoded.word_scores(row), attention, strict=True)
+            ]
+            for row in by_class
+        ]
 
 
 __all__ = ["TASK", "ExplainedTextClassificationPipeline"]

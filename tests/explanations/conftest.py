@@ -6,6 +6,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertTokenizerFast
 
+from hf_vat.models.attribution import token_attribution
+
 VOCABULARY = """
 [PAD] [UNK] [CLS] [SEP] [MASK] good bad film very not un ##believ ##able i don ' t like this well - made , at all ! .
 cafe movie a plot
@@ -40,7 +42,9 @@ class PlantedModel(torch.nn.Module):
     def get_input_embeddings(self):
         return self.embeddings
 
-    def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, token_type_ids=None):
+    def forward(
+        self, input_ids=None, attention_mask=None, inputs_embeds=None, token_type_ids=None, attribution_center=None
+    ):
         embeddings = self.embeddings(input_ids) if inputs_embeds is None else inputs_embeds  # [B, T, 3]
         self.batches.append(tuple(embeddings.shape[:2]))
         weights = self.dropout(embeddings[..., 0] * attention_mask)  # [B, T]
@@ -49,6 +53,11 @@ class PlantedModel(torch.nn.Module):
         read = {"token_importance": alpha, "token_mask": weights / 20} if self.importance else {}
         if self.importance:
             read["polarity_scores"] = self.logits(embeddings[..., 1], embeddings[..., 2])
+        if self.importance and attribution_center is not None:
+            gradients = torch.tensor([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0]])[: self.config.num_labels]
+            read["token_attribution"] = token_attribution(
+                embeddings[..., 1:], alpha, attention_mask.bool(), gradients.expand(len(alpha), -1, -1), attribution_center
+            )
         return SimpleNamespace(logits=self.logits(good, bad), **read)
 
     def logits(self, good, bad):

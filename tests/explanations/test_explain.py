@@ -401,6 +401,7 @@ def test_mask_is_the_mean_over_the_tokens_of_a_word(model, tokenizer):
         ("attention", "token_importance", "pooling"),
         ("mask", "token_mask", "word mask"),
         ("polarity", "token_importance", "pooling"),
+        ("attention_x_gradient", "token_attribution", "pooling"),
     ],
 )
 def test_a_model_without_what_the_method_reads(model_without_importance, tokenizer, method, field, remedy):
@@ -540,7 +541,7 @@ def test_target_and_labels(model, tokenizer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "magic"}, "'magic'.*'attention', 'mask', 'polarity', 'gradient'"),
+        ({"method": "magic"}, "'magic'.*'attention', 'mask', 'polarity', 'attention_x_gradient'"),
         ({"target": 3}, r"target\[0\] is 3.*0 \(LABEL_0\), 1"),
         ({"target": [0]}, "target has 1 entries for 2 texts"),
         ({"target": [0, 3]}, r"target\[1\] is 3"),

@@ -91,7 +91,7 @@ ENCODERS = {
 LAYOUTS = {"xlnet": (0, 2), "gpt2": (0, 0)}  # special tokens around a text; none around words, else one on either side
 TEMPLATES = {(1, 1): "<s> $A </s>", (0, 2): "$A:0 </s>:0 <s>:2", (0, 0): None}
 VAT = {"pooling": "attention", "bottleneck": "gaussian"}
-ATTENTION, MASK = "token_importance", "token_mask"
+ATTENTION, MASK = ("token_importance", "token_attribution"), ("token_mask",)
 
 
 def bert(cls=BertForVATClassification, **settings):
@@ -111,39 +111,39 @@ masked_bert, masked_encoder = partial(bert, BertWithVMask), partial(encoder, cls
 
 # For each a model with the encoder's name, and its outputs beside the logits.
 MODELS = {
-    "BertForVATClassification": (lambda: bert(), [ATTENTION]),
-    "over bert": (lambda: encoder("bert"), [ATTENTION]),
-    "over distilbert": (lambda: encoder("distilbert"), [ATTENTION]),
-    "over roberta": (lambda: encoder("roberta"), [ATTENTION]),
-    "over deberta_v2": (lambda: encoder("deberta_v2"), [ATTENTION]),
-    "over electra": (lambda: encoder("electra"), [ATTENTION]),
-    "over modernbert": (lambda: encoder("modernbert"), [ATTENTION]),
-    "over lstm": (lambda: encoder("lstm"), [ATTENTION]),
-    "over cnn": (lambda: encoder("cnn"), [ATTENTION]),
-    "BertWithVMask": (lambda: masked_bert(), [MASK]),
-    "EncoderWithVMask over roberta": (lambda: masked_encoder("roberta"), [MASK]),
+    "BertForVATClassification": (lambda: bert(), ATTENTION),
+    "over bert": (lambda: encoder("bert"), ATTENTION),
+    "over distilbert": (lambda: encoder("distilbert"), ATTENTION),
+    "over roberta": (lambda: encoder("roberta"), ATTENTION),
+    "over deberta_v2": (lambda: encoder("deberta_v2"), ATTENTION),
+    "over electra": (lambda: encoder("electra"), ATTENTION),
+    "over modernbert": (lambda: encoder("modernbert"), ATTENTION),
+    "over lstm": (lambda: encoder("lstm"), ATTENTION),
+    "over cnn": (lambda: encoder("cnn"), ATTENTION),
+    "BertWithVMask": (lambda: masked_bert(), MASK),
+    "EncoderWithVMask over roberta": (lambda: masked_encoder("roberta"), MASK),
 }
 SLOW = {
-    "VMASK under VAT": (lambda: masked_bert(**VAT), [ATTENTION, MASK]),  # also below
-    "EncoderWithVMask over lstm": (lambda: masked_encoder("lstm"), [MASK]),
-    "first": (lambda: bert(pooling="first", bottleneck="none"), []),
-    "max": (lambda: bert(pooling="max", bottleneck="none"), []),
-    "mean": (lambda: bert(pooling="mean", bottleneck="none"), []),
-    "shared mean": (lambda: bert(heads="shared_mean"), [ATTENTION]),
-    "compressor": (lambda: bert(predict_from="compressor", prior="learned"), [ATTENTION]),
-    "eager": (lambda: bert(attn_implementation="eager"), [ATTENTION]),
-    "over deberta_v2_conv": (lambda: encoder("deberta_v2_conv"), [ATTENTION]),
-    "over gpt2": (lambda: encoder("gpt2"), [ATTENTION]),
-    "over lstm_two_layers": (lambda: encoder("lstm_two_layers"), [ATTENTION]),
-    "over affine": (lambda: encoder("affine"), [ATTENTION]),
-    "mask at the embedding output": (lambda: masked_bert(mask_site="embedding_output"), [MASK]),
-    "l2x": (lambda: masked_bert(mask_type="l2x", mask_layers=2), [MASK]),
-    "l2x concrete_topk": (lambda: masked_bert(mask_type="l2x", mask_normalization="concrete_topk", mask_k=3), [MASK]),
-    "iba": (lambda: masked_bert(mask_type="iba"), [MASK]),
-    "EncoderWithVMask over cnn": (lambda: masked_encoder("cnn"), [MASK]),
-    "EncoderWithVMask over deberta_v2": (lambda: masked_encoder("deberta_v2"), [MASK]),
-    "EncoderWithVMask over modernbert": (lambda: masked_encoder("modernbert", mask_type="iba"), [MASK]),
-    "VMASK under VAT over lstm": (lambda: masked_encoder("lstm", **VAT), [ATTENTION, MASK]),
+    "VMASK under VAT": (lambda: masked_bert(**VAT), ATTENTION + MASK),  # also below
+    "EncoderWithVMask over lstm": (lambda: masked_encoder("lstm"), MASK),
+    "first": (lambda: bert(pooling="first", bottleneck="none"), ()),
+    "max": (lambda: bert(pooling="max", bottleneck="none"), ()),
+    "mean": (lambda: bert(pooling="mean", bottleneck="none"), ()),
+    "shared mean": (lambda: bert(heads="shared_mean"), ATTENTION),
+    "compressor": (lambda: bert(predict_from="compressor", prior="learned"), ATTENTION),
+    "eager": (lambda: bert(attn_implementation="eager"), ATTENTION),
+    "over deberta_v2_conv": (lambda: encoder("deberta_v2_conv"), ATTENTION),
+    "over gpt2": (lambda: encoder("gpt2"), ATTENTION),
+    "over lstm_two_layers": (lambda: encoder("lstm_two_layers"), ATTENTION),
+    "over affine": (lambda: encoder("affine"), ATTENTION),
+    "mask at the embedding output": (lambda: masked_bert(mask_site="embedding_output"), MASK),
+    "l2x": (lambda: masked_bert(mask_type="l2x", mask_layers=2), MASK),
+    "l2x concrete_topk": (lambda: masked_bert(mask_type="l2x", mask_normalization="concrete_topk", mask_k=3), MASK),
+    "iba": (lambda: masked_bert(mask_type="iba"), MASK),
+    "EncoderWithVMask over cnn": (lambda: masked_encoder("cnn"), MASK),
+    "EncoderWithVMask over deberta_v2": (lambda: masked_encoder("deberta_v2"), MASK),
+    "EncoderWithVMask over modernbert": (lambda: masked_encoder("modernbert", mask_type="iba"), MASK),
+    "VMASK under VAT over lstm": (lambda: masked_encoder("lstm", **VAT), ATTENTION + MASK),
 }
 
 
@@ -179,7 +179,7 @@ def batch_of(tokenizer, texts, **kwargs) -> dict:
 
 @torch.no_grad()
 def outputs_of(model, batch: dict, names) -> dict[str, torch.Tensor]:
-    found = copy.deepcopy(model).eval()(**batch)
+    found = copy.deepcopy(model).eval()(**batch, attribution_center="mean")
     return {name: found[name] for name in names}
 
 
@@ -247,7 +247,7 @@ def test_any_batch_size_length_and_padding(lengths, seed, left, vmask_under_vat)
         "attention_mask": attended.long(),
         "token_type_ids": torch.zeros_like(words),
     }
-    wanted = outputs_of(model, batch, ["logits", ATTENTION, MASK])
+    wanted = outputs_of(model, batch, ["logits", *ATTENTION, *MASK])
     equal(run(folder, batch), wanted)
     equal(program.module()(**batch), wanted)
 
@@ -276,7 +276,7 @@ print(json.dumps([[array.tolist() for array in arrays], [tensor.tolist() for ten
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    names = ["logits", ATTENTION, MASK]
+    names = ["logits", *ATTENTION, *MASK]
     wanted = outputs_of(model, batch_of(make_tokenizer("bert"), texts), names)
     for values in json.loads(done.stdout.splitlines()[-1]):
         equal(dict(zip(names, values, strict=True)), wanted)
@@ -376,7 +376,7 @@ def test_an_operation_that_onnx_has_not_is_named(tmp_path):
     batch = batch_of(make_tokenizer(name), BATCHES[2])
     equal(
         program.module()(**batch),
-        outputs_of(model, batch, ["logits", ATTENTION]),
+        outputs_of(model, batch, ["logits", *ATTENTION]),
     )
     with pytest.raises(
         InputError,

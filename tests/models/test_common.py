@@ -274,8 +274,9 @@ class ExplainedTextClassification(TextClassification):
         one, two = classify(texts)
         assert one["label"] in classify.model.config.id2label.values()
         assert [word["word"] for word in one["words"]] == texts[0].split()
-        assert sum(word["score"] for word in two["words"]) > 0
-        assert all(word["seen"] and 0 <= word["score"] <= 1 for word in one["words"])
+        attended = [[word.get("attention", word["score"]) for word in text["words"]] for text in (one, two)]
+        assert sum(attended[1]) > 0 and all(0 <= weight <= 1 for weight in attended[0])
+        assert all(word["seen"] for word in one["words"])
 
 
 class ZeroShot(TextClassification):

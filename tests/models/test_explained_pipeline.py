@@ -21,6 +21,7 @@ from transformers import (
 )
 from transformers.pipelines.text_classification import ClassificationFunction
 
+from hf_vat import explain
 from hf_vat.models import ExplainedTextClassificationPipeline
 
 TASK = "text-classification-explained"
@@ -37,11 +38,15 @@ def make_pipeline(make_model, tokenizer):
 
 
 def numbers(result: dict) -> list[float]:
-    return [result["score"], *(word["score"] for word in result["words"])]
+    return [result["score"], *(word[name] for word in result["words"] for name in ("score", "attention"))]
 
 
 def words_of(result: dict) -> list[tuple]:
     return [(word["word"], word["start"], word["end"], word["seen"]) for word in result["words"]]
+
+
+def explanations_of(classify, texts: list[str], target: int | None = None):
+    return explain(classify.model, classify.tokenizer, texts, "attention_x_gradient", target=target)
 
 
 def test_result_by_hand(make_pipeline):
@@ -53,10 +58,12 @@ def test_result_by_hand(make_pipeline):
         explain.model.learner_head.out_proj.bias.copy_(torch.tensor([0, math.log(3)]))
     # tokens: un ##believ ##able good
     result = explain("Unbelievable good")
+    assert [word["score"] for word in result["words"]] == [0, 0]  # no word changes a logit
     assert list(result) == ["label", "score", "words"]
     assert result["label"] == "pos" and result["score"] == pytest.approx(0.75)
     assert words_of(result) == [("Unbelievable", 0, 12, True), ("good", 13, 17, True)]
-    assert [word["score"] for word in result["words"]] == pytest.approx([0.75, 0.25])
+    assert [word["attention"] for word in result["words"]] == pytest.approx([0.75, 0.25])
+    assert set(result["words"][0]) == {"word", "start", "end", "score", "attention", "seen"}
     assert json.loads(json.dumps(result)) == result
 
 
@@ -69,7 +76,11 @@ def test_shapes_are_those_of_the_stock_pipeline_with_words(make_pipeline):
     assert {result["label"] for result in everything} == set(NAMES.values())
     scores = [result["score"] for result in everything]
     assert scores == sorted(scores, reverse=True) and sum(scores) == pytest.approx(1)
-    assert everything[0] == alone and all(result["words"] == alone["words"] for result in everything)
+    assert everything[0] == alone and all(words_of(result) == words_of(alone) for result in everything)
+    of_words = {result["label"]: [word["score"] for word in result["words"]] for result in everything}
+    for target, name in NAMES.items():
+        [explained] = explanations_of(explain, ["good film"], target)
+        assert of_words[name] == pytest.approx(explained.scores, abs=1e-6)
     assert explain("good film", top_k=1) == [alone]
     assert explain(["good film"], top_k=2) == [everything[:2]]
     chosen = pipeline(TASK, model=explain.model, tokenizer=explain.tokenizer, top_k=2)
@@ -100,8 +111,8 @@ def test_without_a_padding_token_texts_run_one_by_one(make_pipeline):
 def test_words_lie_in_the_text_and_share_at_most_all_attention(any_pipeline, text):
     words = any_pipeline(text)["words"]
     assert all(word["word"] == text[word["start"] : word["end"]] for word in words)
-    assert all(word["score"] >= 0 and (word["seen"] or word["score"] == 0) for word in words)
-    assert sum(word["score"] for word in words) <= 1 + 1e-5
+    assert all(word["attention"] >= 0 and (word["seen"] or word["attention"] == word["score"] == 0) for word in words)
+    assert sum(word["attention"] for word in words) <= 1 + 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +131,28 @@ def any_pipeline(tokenizer):
 
 
 def test_agrees_with_explain(make_pipeline):
-    from hf_vat import explain
-
     classify = make_pipeline()
-    results = classify(TEXTS, batch_size=2)
-    for result, explanation in zip(results, explain(classify.model, classify.tokenizer, TEXTS), strict=True):
+    results, attention = classify(TEXTS, batch_size=2), explain(classify.model, classify.tokenizer, TEXTS)
+    for result, explanation, weights in zip(results, explanations_of(classify, TEXTS), attention, strict=True):
         assert [word["word"] for word in result["words"]] == explanation.words
-        expected = [max(explanation.probabilities), *explanation.scores]
-        assert numbers(result) == pytest.approx(expected, abs=1e-6)
+        both = [one for pair in zip(explanation.scores, weights.scores, strict=True) for one in pair]
+        assert numbers(result) == pytest.approx([max(explanation.probabilities), *both], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_labels": 3, "problem_type": "multi_label_classification"},
+        {"num_labels": 2, "problem_type": "regression"},
+        {"num_labels": 1, "problem_type": "regression"},
+        {"head_layers": 1, "num_labels": 3},
+    ],
+)
+def test_words_of_each_label_or_score_are_those_of_explain(make_pipeline, settings):
+    classify = make_pipeline("att", **settings)
+    for result in classify("a very good film", top_k=None):
+        [explanation] = explanations_of(classify, ["a very good film"], result["label"])
+        assert [word["score"] for word in result["words"]] == pytest.approx(explanation.scores, abs=1e-6)
 
 
 def test_a_model_in_train_mode_neither_drops_out_nor_samples(make_pipeline):
@@ -256,8 +281,8 @@ def test_c47_a_long_text_is_cut_with_one_warning_and_all_words(make_pipeline, ca
     assert [len(result["words"]) for result in results] == [200, 2, 100]
     for result in (results[0], results[2]):
         assert [word["seen"] for word in result["words"]] == [True] * 30 + [False] * (len(result["words"]) - 30)
-        assert all(word["score"] == 0 for word in result["words"][30:])
-        assert sum(word["score"] for word in result["words"]) == pytest.approx(1, abs=1e-5)
+        assert all(word["score"] == word["attention"] == 0 for word in result["words"][30:])
+        assert sum(word["attention"] for word in result["words"]) == pytest.approx(1, abs=1e-5)
     assert ["cut to the 32 tokens" in record.getMessage() for record in caplog.records] == [True]
 
 

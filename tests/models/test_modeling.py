@@ -517,10 +517,11 @@ def test_explain_and_pipeline_give_what_it_says_of_each_word(tiny, name, mask, s
         assert explanation.scores == pytest.approx(said[tiny.content(name, **batch)].tolist(), abs=1e-6)
         assert mask is not None or sum(explanation.scores) == pytest.approx(1, abs=1e-5)
         assert explanation.probabilities == pytest.approx(direct.logits[0].softmax(-1).tolist(), abs=1e-6)
+        shown = "score" if mask else "attention"
         expected = pytest.approx([max(explanation.probabilities), *explanation.scores], abs=1e-5)
         for result in results:
             assert explanation.words == [word["word"] for word in result["words"]] == text.split()
-            assert [result["score"], *(word["score"] for word in result["words"])] == expected
+            assert [result["score"], *(word[shown] for word in result["words"])] == expected
             assert result["label"] == explanation.label_names[explanation.target]
     if mask is not None:
         with pytest.raises(ValueError, match="no token_importance"):

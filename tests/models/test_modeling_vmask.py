@@ -391,7 +391,7 @@ def test_with_attention_above_the_mask_the_pipeline_shows_the_attention(tiny):
     model, tokenizer = tiny.model("lstm", "vmask", **VAT).eval(), tiny.tokenizer("lstm")
     [result] = pipeline("text-classification-explained", model=model, tokenizer=tokenizer)(tiny.texts[:1])
     out = model(**tiny.batch("lstm", tiny.texts[:1]))
-    assert [word["score"] for word in result["words"]] == pytest.approx(out.token_importance[0].tolist(), abs=1e-6)
+    assert [word["attention"] for word in result["words"]] == pytest.approx(out.token_importance[0].tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize("method", ["gradient", "input_x_gradient", "occlusion"])

@@ -108,9 +108,10 @@ def test_c01_c75_c76_f71_folders_alone_work_and_are_loaded_without_a_warning(tin
 
 
 def numbers(result: dict) -> list[float]:
-    return [result["score"], *(word["score"] for word in result.get("words", ()))]
+    words = result.get("words", ())
+    return [result["score"], *(word[name] for word in words for name in ("score", "attention") if name in word)]
 
 
 def without_scores(result: dict) -> dict:
-    words = [{**word, "score": None} for word in result.get("words", ())]
+    words = [word | dict.fromkeys({"score", "attention"} & set(word)) for word in result.get("words", ())]
     return {**result, "score": None, "words": words}
