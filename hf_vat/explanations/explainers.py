@@ -99,8 +99,8 @@ def explain(
             - "lime": coefficient of a linear model of the probability on random subsets of the words, signed (Ribeiro
               et al. 2016); setting `n_samples` (1000), subsets.
             - "shapley": mean change of the probability when the word joins the words before it in a random order,
-              signed (Strumbelj and Kononenko 2010; Castro et al. 2009); settings `n_samples` (25), orders, and
-              `exact` (False): all subsets, for texts of at most 12 words.
+              signed (Strumbelj and Kononenko 2010; Castro et al. 2009); settings `n_samples` (25), orders, which come in pairs
+              of an order and its reverse, and `exact` (False): all subsets, for texts of at most 12 words.
             - "random": uniform in [0, 1). The baseline.
 
             The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete" (the
@@ -158,7 +158,12 @@ def explain(
         encoded, golds = [encoded[place] for place in places], [golds[place] for place in places]
         asked = [[target] for some in several for target in some]
     targets = [None if some is None else some[0] for some in asked]
-    costs = [1 + METHODS[method].cost(text, settings) for text in encoded]
+    again = [bool(place) and text is encoded[place - 1] for place, text in enumerate(encoded)]  # with another target
+    asks_once = METHODS[method].at_once
+    costs = [
+        1 + (0 if repeated and asks_once else METHODS[method].cost(text, settings))
+        for text, repeated in zip(encoded, again, strict=True)
+    ]
 
     common = {
         "method": method,
@@ -167,7 +172,7 @@ def explain(
         "model": model_name(model),
         "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
     }
-    windows = _windows(costs)
+    windows = _windows(costs, again)
     ends, part = [window.stop for window in windows], range(len(encoded))
     if shard is not None:
         part = split(ends, shard[1])[shard[0] - 1]
@@ -259,11 +264,15 @@ def _prediction(problem: Problem, outputs: list[float]) -> int | list[int] | Non
     return predicted[0] if problem.is_single_label else predicted
 
 
-def _windows(costs: list[int]) -> list[slice]:
-    """Neighbouring texts, together about `_WINDOW` model inputs: the same windows for the same texts."""
+def _windows(costs: list[int], again: list[bool]) -> list[slice]:
+    """Neighbouring texts, together about `_WINDOW` model inputs: the same windows for the same texts.
+
+    Args:
+        again: whether it is the text before with another target; its targets stay together.
+    """
     windows, start, inputs = [], 0, 0
-    for position, cost in enumerate(costs):
-        if inputs and inputs + cost > _WINDOW:
+    for position, (cost, repeated) in enumerate(zip(costs, again, strict=True)):
+        if inputs and inputs + cost > _WINDOW and not repeated:
             windows.append(slice(start, position))
             start, inputs = position, 0
         inputs += cost

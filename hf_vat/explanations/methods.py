@@ -32,6 +32,7 @@ class Method:
         reads: fields of the model's output that the method reads.
         asks: from the settings to what the model's forward pass is told, so that its output has them.
         draws: whether the method draws random numbers.
+        at_once: whether the inputs for one target of a text are those for every other.
     """
 
     scores: Callable[[Analysis], list[WordScores]]
@@ -41,6 +42,7 @@ class Method:
     reads: tuple[str, ...] = ()
     asks: Callable[[dict], dict] = lambda settings: {}
     draws: bool = False
+    at_once: bool = False
 
 
 def check_settings(method: str, /, **given) -> dict:
@@ -141,19 +143,21 @@ METHODS: dict[str, Method] = {
         cost=lambda text, settings: settings["n_steps"] + 2,
         needs="captum.attr",
     ),
-    "occlusion": Method(removal.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words) + 1),
+    "occlusion": Method(removal.occlusion, _OPERATOR, cost=lambda text, settings: len(text.words) + 1, at_once=True),
     "lime": Method(
         removal.lime,
         {"n_samples": 1000, **_OPERATOR},
         cost=lambda text, settings: settings["n_samples"],
         needs="sklearn.linear_model",
         draws=True,
+        at_once=True,
     ),
     "shapley": Method(
         removal.shapley,
         {"n_samples": 25, "exact": False, **_OPERATOR},
         cost=removal.shapley_cost,
         draws=True,
+        at_once=True,
     ),
     "random": Method(_random, draws=True),
 }

@@ -57,7 +57,9 @@ def of_log_odds(attribution: torch.Tensor, logits: torch.Tensor) -> torch.Tensor
     """
     classes = logits.shape[-1]
     itself = torch.eye(classes, dtype=torch.bool, device=logits.device)
-    others = logits.to(attribution.dtype).unsqueeze(1).expand(-1, classes, -1).masked_fill(itself, -torch.inf).softmax(-1)
+    others = (
+        logits.to(attribution.dtype).unsqueeze(1).expand(-1, classes, -1).masked_fill(itself, -torch.inf).softmax(-1)
+    )
     return attribution - torch.bmm(attribution, others.transpose(1, 2))
 
 

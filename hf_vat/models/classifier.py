@@ -505,7 +505,9 @@ class VATClassifier(_Base):
             "inputs_embeds": inputs_embeds,
         }
         if attribution_center not in (None, *CENTERS):
-            raise ValueError(f"attribution_center={attribution_center!r} must be one of {', '.join(map(repr, CENTERS))}.")
+            raise ValueError(
+                f"attribution_center={attribution_center!r} must be one of {', '.join(map(repr, CENTERS))}."
+            )
         constant = self.training and self._encoder_is_fixed  # no graph through it
         inputs, content = self._inputs(given, special_tokens_mask)
         encoded, mask_term, words = None, None, None

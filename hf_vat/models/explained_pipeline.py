@@ -225,7 +225,6 @@ class ExplainedTextClassificationPipeline(Pipeline):
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
 
-
     def _word_scores(self, outputs, attended) -> list[list[dict[str, float]]]:
         """For each class the scores of each word."""
         encoded, classes = outputs["encoded"], outputs["logits"].shape[1]

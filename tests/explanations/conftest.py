@@ -56,7 +56,11 @@ class PlantedModel(torch.nn.Module):
         if self.importance and attribution_center is not None:
             gradients = torch.tensor([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0]])[: self.config.num_labels]
             read["token_attribution"] = token_attribution(
-                embeddings[..., 1:], alpha, attention_mask.bool(), gradients.expand(len(alpha), -1, -1), attribution_center
+                embeddings[..., 1:],
+                alpha,
+                attention_mask.bool(),
+                gradients.expand(len(alpha), -1, -1),
+                attribution_center,
             )
         return SimpleNamespace(logits=self.logits(good, bad), **read)
 

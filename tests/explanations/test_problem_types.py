@@ -13,6 +13,7 @@ from hf_vat import Faithfulness, compare_explainers, explain
 from hf_vat.errors import InputError
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.analysis import text_generator
+from hf_vat.explanations.removal import random_orders
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import predict_outputs
 from hf_vat.models.problems import Problem
@@ -108,7 +109,7 @@ def test_shapley_values_are_captums_with_the_same_permutations(model, tokenizer,
 
     encoded, function = outputs_of_words(model, tokenizer, text)
     n, target = len(encoded.words), model.num_labels - 1
-    orders = text_generator(3, encoded).random((6, n)).argsort(1)
+    orders = random_orders(text_generator(3, encoded), 6, n).argsort(1)
     captum = ShapleyValueSampling(lambda flags: function(flags)[:, target])
     captum.permutation_generator = lambda features, samples: iter(orders.tolist())
     expected = captum.attribute(torch.ones(1, n, dtype=torch.float64), baselines=0, n_samples=6)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hf_vat import explain
 from hf_vat.errors import InputError
 from hf_vat.explanations.analysis import text_generator
+from hf_vat.explanations.removal import random_orders
 from hf_vat.models.words import encode_words
 
 SAMPLED = {"lime": {"n_samples": 50}, "shapley": {"n_samples": 5}}
@@ -146,7 +147,7 @@ def test_shapley_is_captums_with_the_same_permutations(stub, stub_tokenizer, tex
 
     n = len(text.split())
     generator = text_generator(3, encode_words(stub_tokenizer, [text], 32)[0])
-    orders = generator.random((10, n)).argsort(1)
+    orders = random_orders(generator, 10, n).argsort(1)
     captum = ShapleyValueSampling(words_kept(stub, stub_tokenizer, text))
     captum.permutation_generator = lambda features, samples: iter(orders.tolist())
     expected = captum.attribute(torch.ones(1, n, dtype=torch.float64), baselines=0, n_samples=10)
@@ -244,6 +245,77 @@ def test_texts_share_batches_and_equal_inputs_run_once(stub, stub_tokenizer):
     texts = ["good film", "very good film", "a", "not bad"]
     explain(stub, stub_tokenizer, texts, "occlusion", batch_size=100)
     assert len(stub.batches) == 2, "the texts, and all that is made of them"
+
+
+def test_targets_of_a_text_share_their_inputs(stub, stub_tokenizer):
+    """Whatever the number of targets, and with the numbers that each has alone."""
+    texts = ["good film", "very good but bad film"]
+    for method, options in PERTURBING.items():
+        alone = [explain(stub, stub_tokenizer, texts, method, target=target, **options) for target in (0, 1)]
+        stub.batches.clear()
+        explain(stub, stub_tokenizer, texts, method, target=0, **options)
+        inputs = sum(rows for rows, _ in stub.batches)
+        stub.batches.clear()
+        both = explain(stub, stub_tokenizer, texts, method, target=[[0, 1]] * 2, **options)
+        assert sum(rows for rows, _ in stub.batches) == inputs + len(texts)  # each is also predicted
+        for position, one in enumerate(both):
+            assert one.scores == alone[one.target][position // 2].scores and one.target == position % 2
+
+
+# Orders of Shapley values
+
+
+@given(count=st.integers(1, 30), n=st.integers(0, 12), seed=st.integers(0, 2**32 - 1))
+def test_orders_come_in_pairs_of_an_order_and_its_reverse(count, n, seed):
+    ranks = random_orders(np.random.default_rng(seed), count, n)
+    assert ranks.shape == (count, n)
+    assert (np.sort(ranks, 1) == np.arange(n)).all()
+    for place in range(0, count - 1, 2):
+        assert (ranks[place] + ranks[place + 1] == n - 1).all()
+
+
+def test_every_order_is_as_likely_as_any_other():
+    """Each of the 24 orders of four words at each place of a block of six, by χ² with 23 degrees of freedom."""
+    generator, counts = np.random.default_rng(0), np.zeros((6, 24))
+    codes = {order: code for code, order in enumerate(permutations(range(4)))}
+    for _ in range(4000):
+        for place, ranks in enumerate(random_orders(generator, 6, 4)):
+            counts[place, codes[tuple(ranks)]] += 1
+    assert ((counts - 4000 / 24) ** 2 / (4000 / 24)).sum(1).max() < 49.7  # p = 0.001
+
+
+def test_orders_in_orthogonal_pairs_lower_the_error(stub, stub_tokenizer):
+    """To two thirds or less of that of as many independent orders, against exact values, where most words speak for one side;
+    for real text see `benchmarks/orders.py`."""
+    text, n = "very good good film a good very movie", 8
+    [exact] = explain(stub, stub_tokenizer, [text], "shapley", target=1, exact=True)
+    weights = {"good": 2.0, "bad": -3.0, "very": 0.5, "not": -1.0}
+    values = np.array([weights.get(word, 0.0) for word in text.split()])
+
+    def error(ranks: np.ndarray) -> float:
+        before = np.array([[values[other < one].sum() for one in other] for other in ranks])
+        return float(np.mean(((sigmoid(before + values) - sigmoid(before)).mean(0) - exact.scores) ** 2))
+
+    generator = np.random.default_rng(0)
+    independent = [error(generator.random((12, n)).argsort(1).argsort(1)) for _ in range(300)]
+    assert np.mean([error(random_orders(generator, 12, n)) for _ in range(300)]) < 2 / 3 * np.mean(independent)
+
+
+def test_the_standard_error_is_that_of_the_pairs(stub, stub_tokenizer):
+    """It tells how far from exact values sampled ones are, in the mean over seeds."""
+    text = "not very good bad film"
+    [exact] = explain(stub, stub_tokenizer, [text], "shapley", target=1, exact=True)
+    assert "standard_error" not in exact.details
+    found = [
+        explain(stub, stub_tokenizer, [text], "shapley", target=1, n_samples=8, seed=seed)[0] for seed in range(200)
+    ]
+    errors = [np.mean((np.array(one.scores) - exact.scores) ** 2) for one in found]
+    told = [one.details["standard_error"] ** 2 for one in found]
+    assert (
+        0.5 * np.mean(told) < np.mean(errors) < 1.2 * np.mean(told)
+    )  # pairs that repel each other are better than told
+    [few] = explain(stub, stub_tokenizer, [text], "shapley", target=1, n_samples=3)
+    assert "standard_error" not in few.details
 
 
 def test_longest_first(stub, stub_tokenizer):

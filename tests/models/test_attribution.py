@@ -105,7 +105,9 @@ def test_with_a_linear_head_words_and_bias_add_up_to_the_logits(made, tokenizer,
     states = model.token_states(**batch)
     mean = (states.states * states.content.unsqueeze(-1)).sum(1) / states.content.sum(1, keepdim=True).clamp(min=1)
     output = model(**batch, attribution_center="mean")
-    torch.testing.assert_close(output.token_attribution.sum(1) + model.logits_of(mean), output.logits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        output.token_attribution.sum(1) + model.logits_of(mean), output.logits, atol=1e-6, rtol=0
+    )
     tokens = copy.deepcopy(model).float()(**batch, attribution_center="none")
     torch.testing.assert_close(
         tokens.token_attribution.sum(1) + of_nothing.float(), tokens.logits, atol=1e-6, rtol=1e-6
