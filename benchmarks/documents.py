@@ -131,7 +131,7 @@ def page(args: argparse.Namespace, results: dict) -> str:
     seeds = range(args.seeds)
     parts = [
         "# Documents, whole and cut",
-        f"Written by `python benchmarks/documents.py --jobs {args.jobs}`: MiniLM with attention pooling (ATT), {args.train} training "
+        f"Written by `python benchmarks/documents.py`: MiniLM with attention pooling (ATT), {args.train} training "
         f"documents, two epochs, {args.seeds} seeds; {args.test} test documents. *First* reads 128 tokens of a text, *whole* up to "
         "2,048 in windows of 128 that share 32 tokens ([how](how-to/long-documents.md)). In percent, means over seeds and texts "
         "with 95 % bootstrap intervals over texts; the last row has differences with paired intervals. The scorer is the model itself. "
@@ -156,7 +156,7 @@ def page(args: argparse.Namespace, results: dict) -> str:
         rows.append(["whole − first", tests[0], "", *tests[1:]])
         parts.append(markdown(Table(NAMES[name], columns, rows)).strip())
     first = next(iter(results.values()))
-    parts.append(f"Machine: {first['machine']}; {args.jobs} runs at a time.")
+    parts.append(f"Machine: {first['machine']}.")
     return "\n\n".join(parts) + "\n"
 
 
