@@ -1,6 +1,7 @@
 # ruff: noqa: I001 - it would give each name an import of its own
 # What the package offers, for type checkers; __init__.py reads it to find where a name is loaded from.
 from . import (
+    amortized as amortized,
     callers as callers,
     comparison as comparison,
     data as data,
@@ -16,6 +17,7 @@ from . import (
     reproduction as reproduction,
     training as training,
 )
+from .amortized import fit_amortized as fit_amortized
 from .comparison import compare_explainers as compare_explainers
 from .errors import InputError as InputError
 from .explanations import Explanation as Explanation, explain as explain, load_explanations as load_explanations

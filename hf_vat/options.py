@@ -213,6 +213,10 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             )
         ],
     },
+    "distill": {
+        **{option: needs for option, needs in _READ.items() if option not in ("train_file", "validation_file")},
+        "layers": [_without("student")],
+    },
     "probe": {
         **{option: needs for option, needs in _READ.items() if option not in ("train_file", "split_seed")},
         "train_texts": [

@@ -10,7 +10,12 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+)
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 
 from .errors import InputError, MissingExtra, check_path, parse_json, shown
@@ -55,6 +60,32 @@ def load_classifier(name: str):
     with read_from(name, CONFIG, as_what):  # some settings only show in a forward pass
         predict_outputs(model, tokenizer, [tokenizer("a")["input_ids"] or [0]])
     return model, tokenizer
+
+
+def load_explainer(name: str, subfolder: str = ""):
+    """A model that scores the tokens of texts for a classifier, see [`hf_vat.amortized`].
+
+    Args:
+        name: a folder or a Hub id.
+        subfolder: where in it the explainer is.
+
+    Raises:
+        InputError: if there is none by that name, or a file of it is damaged.
+    """
+    as_what = " as an explainer"
+    check_path(name)
+    folder = name if not subfolder else str(check_path(name) / subfolder)
+    local = check_path(folder).is_dir()
+    place: dict[str, Any] = {"subfolder": subfolder} if subfolder and not local else {}
+    found = folder if local else name
+    with read_from(found, CONFIG, as_what):
+        config = AutoConfig.from_pretrained(found, trust_remote_code=False, **place)
+        check_class_names(config)
+        check_weights(found, config, AutoModelForTokenClassification, as_what)
+        model, info = AutoModelForTokenClassification.from_pretrained(found, output_loading_info=True, **place, **SAFE)
+    if info["missing_keys"]:
+        raise InputError(f"{found} is no trained explainer: it lacks {_some(info['missing_keys'])}.")
+    return model.eval()
 
 
 def load_tokenizer(name: str, model=None, **where):

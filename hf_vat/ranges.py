@@ -41,12 +41,17 @@ RANGES: dict[str, Range] = {
     "seeds": Range(1, 1000, whole=True),
     "jobs": Range(1, 1024, whole=True),
     "merge": Range(1, 99_999, whole=True),  # shards, whose file names have so many digits
+    # explainers
+    "epochs": Range(1, 10**4, whole=True),
+    "layers": Range(1, 10**4, whole=True),
     # training
     "num_train_epochs": Range(0, 10**5),
     **dict.fromkeys(("start_epochs", "compress_epochs", "learn_epochs"), Range(0, 10**5, whole=True)),
     **dict.fromkeys(("mask_beta_step_epochs", "early_stopping_patience"), Range(1, 10**5, whole=True)),
     "max_steps": Range(1, 10**7, whole=True, beside=-1),
-    **dict.fromkeys(("learning_rate", "compressor_learning_rate", "weight_decay", "max_grad_norm"), _WEIGHT),
+    **dict.fromkeys(
+        ("learning_rate", "compressor_learning_rate", "head_learning_rate", "weight_decay", "max_grad_norm"), _WEIGHT
+    ),
     **dict.fromkeys(("mask_beta_start", "mask_beta_end", "early_stopping_threshold", "neftune_noise_alpha"), _WEIGHT),
     **dict.fromkeys(("label_smoothing_factor", "adam_beta1", "adam_beta2"), _SHARE),
     "adam_epsilon": _WEIGHT,

@@ -19,6 +19,7 @@ REQUIRED = {
     "explain": "--model m --test_file a.csv",
     "words": "--model m --test_file a.csv",
     "evaluate": "--model m --methods attention --test_file a.csv",
+    "distill": "--model m --output_dir out --train_file a.csv",
     "probe": "--model m --output_dir out --test_file a.csv",
     "reproduce": "",
 }
@@ -56,6 +57,9 @@ ALWAYS = {
     "evaluate": DATA
     | {"model", "methods", "settings", "scorer", "ks", "shares", "operator", "confidence", "max_length"}
     | {"seeds", "batch_size", "output_dir"},
+    "distill": DATA
+    | {"model", "output_dir", "teacher", "settings", "student", "epochs", "learning_rate", "head_learning_rate"}
+    | {"batch_size", "max_length", "seed", "split", "attach", "train_file", "validation_file"},
     "probe": DATA | {"model", "output_dir", "other", "max_length", "batch_size", "seed", "train_file", "split_seed"},
     "reproduce": {"table", "output_dir", "results"},
 }
@@ -139,6 +143,11 @@ CASES = {
     "evaluate": READ
     | rows("", "--methods attention lime", seed=1)
     | rows("", "--output_dir out", shard="1/8", merge=8),
+    "distill": {
+        **{name: lines for name, lines in READ.items() if name not in ("train_file", "validation_file")},
+        "encoding": ("--encoding latin-1 --train_file a.parquet", "--encoding latin-1"),
+        **rows("--student there", "", layers=2),
+    },
     "probe": {name: lines for name, lines in READ.items() if name not in ("train_file", "split_seed")}
     | rows("", "--train_file b.csv", train_texts=50),
     "reproduce": {

@@ -38,7 +38,7 @@ def nodes(path: Path):
 # Public names
 
 
-MODULES = {"callers", "comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
+MODULES = {"amortized", "callers", "comparison", "data", "errors", "explanations", "export", "faithfulness", "hub"}
 MODULES |= {"metrics", "models", "pretrained", "report", "reproduction", "training"}
 NAMES = {
     "BertForVATClassification",
@@ -54,6 +54,7 @@ NAMES = {
     "InputError",
     "VATClassifierOutput",
     "VATTrainer",
+    "fit_amortized",
     "VATTrainingArguments",
     "WordEncoderConfig",
     "WordEncoderModel",

@@ -1,4 +1,4 @@
-"""The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `probe`, `reproduce`."""
+"""The command line: `hf-vat train`, `explain`, `words`, `evaluate`, `distill`, `probe`, `reproduce`."""
 
 import sys
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ COMMANDS = {
     "explain": "show which words decided",
     "words": "which words decide over all texts of a corpus",
     "evaluate": "compare explanation methods: how faithful, how sure, how fast",
+    "distill": "train a model that explains a classifier in one forward pass",
     "probe": "may a classifier's attention be read as an explanation?",
     "reproduce": "a paper's tables again, beside its numbers",
 }

@@ -11,19 +11,16 @@ from .global_importance import (
     vocabulary_importance,
     word_importance,
 )
-from .l2x import L2X, fit_l2x
 from .methods import METHODS
 from .store import load_explanations
 
 __all__ = [
-    "L2X",
     "METHODS",
     "Explanation",
     "GlobalImportance",
     "SubmodularPick",
     "WordImportance",
     "explain",
-    "fit_l2x",
     "load_explanations",
     "mask_importance",
     "submodular_pick",

@@ -9,6 +9,7 @@ from itertools import islice
 from os import PathLike
 from typing import Any
 
+from torch import nn
 from tqdm.auto import tqdm
 
 from hf_vat.callers import as_classifier
@@ -34,7 +35,7 @@ from . import gradients
 from .analysis import Analysis
 from .explanation import Explanation
 from .methods import METHODS, check_settings
-from .store import Store, split
+from .store import Store, model_digest, split
 
 _WINDOW = 1024  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
@@ -101,6 +102,9 @@ def explain(
             - "shapley": mean change of the probability when the word joins the words before it in a random order,
               signed (Strumbelj and Kononenko 2010; Castro et al. 2009); settings `n_samples` (25), orders, which come in pairs
               of an order and its reverse, and `exact` (False): all subsets, for texts of at most 12 words.
+            - "amortized": what an explainer, a second model, has learned to say in place of a slow method, on that method's scale
+              (Jethani et al. 2022; Yang et al. 2023); setting `explainer`, a folder, a Hub id or a model that
+              [`fit_amortized`](hf_vat.fit_amortized) has trained, by default the one in the classifier's folder.
             - "random": uniform in [0, 1). The baseline.
 
             The setting `operator` of occlusion, lime and shapley says how absent words are taken out: "delete" (the
@@ -165,12 +169,16 @@ def explain(
         for text, repeated in zip(encoded, again, strict=True)
     ]
 
+    settings = METHODS[method].prepare(settings, model)
+    models = {name: value for name, value in settings.items() if isinstance(value, nn.Module)}
     common = {
         "method": method,
         "label_names": problem.names,
         "problem_type": problem.kind,
         "model": model_name(model),
-        "settings": settings | ({"seed": seed} if METHODS[method].draws else {}),
+        "settings": settings
+        | {name: model_name(value) for name, value in models.items()}
+        | ({"seed": seed} if METHODS[method].draws else {}),
     }
     windows = _windows(costs, again)
     ends, part = [window.stop for window in windows], range(len(encoded))
@@ -183,7 +191,8 @@ def explain(
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
-            store = Store(save_to, model, encoded, {**common, "targets": targets, "gold": golds})
+            states = {f"{name} state": model_digest(value) for name, value in models.items()}
+            store = Store(save_to, model, encoded, {**common, **states, "targets": targets, "gold": golds})
             if shard is not None:
                 store.finished = store.count()
                 if part and store.finished >= part.stop:  # the shards have been put together

@@ -6,6 +6,7 @@ A method is an entry of `METHODS`: a function from an [`Analysis`] to word score
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from hf_vat.models.words import EncodedText
 
 from . import gradients, removal
 from .analysis import Analysis, WordScores, text_generator
+from .students import amortized, with_explainer
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Method:
         asks: from the settings to what the model's forward pass is told, so that its output has them.
         draws: whether the method draws random numbers.
         at_once: whether the inputs for one target of a text are those for every other.
+        prepare: from the settings as they are given to those that the method reads, for a model. May refuse them.
     """
 
     scores: Callable[[Analysis], list[WordScores]]
@@ -43,6 +46,7 @@ class Method:
     asks: Callable[[dict], dict] = lambda settings: {}
     draws: bool = False
     at_once: bool = False
+    prepare: Callable[[dict, Any], dict] = lambda settings, model: settings
 
 
 def check_settings(method: str, /, **given) -> dict:
@@ -158,6 +162,9 @@ METHODS: dict[str, Method] = {
         cost=removal.shapley_cost,
         draws=True,
         at_once=True,
+    ),
+    "amortized": Method(
+        amortized, {"explainer": None}, cost=lambda text, settings: 1, at_once=True, prepare=with_explainer
     ),
     "random": Method(_random, draws=True),
 }

@@ -21,6 +21,7 @@ from hf_vat.writing import locked, written_beside
 from .explanation import Explanation
 
 _KIND = "explanation"
+_OF_CALL, _STATE = ("model", "method", "settings"), " state"
 _TOGETHER = 1000  # explanations that are in memory at a time while shards are put together
 _SIGNATURE = b'{"format": "hf_vat '  # how every file begins
 Result = TypeVar("Result")
@@ -90,7 +91,7 @@ class LineStore(Generic[Result]):
             "format": _format(kind),
             **run,
             "texts": None if texts is None else len(texts),
-            "model state": _model_digest(model),
+            "model state": model_digest(model),
             "inputs": inputs,
         }
 
@@ -204,14 +205,14 @@ class Store(LineStore[Explanation]):
 
     Args:
         texts: all texts of the call; None if they are read one by one, which [`Store.skip_finished`] then compares.
-        run: model, method and settings, and with texts targets and gold labels.
+        run: model, method and settings, with the state of each model among these, and with texts targets and gold labels.
 
     Raises:
         InputError: if the path is a folder.
     """
 
     def __init__(self, path: str | PathLike, model, texts: Sequence[EncodedText] | None, run: dict):
-        of_call = {name: run[name] for name in ("model", "method", "settings")}
+        of_call = {name: value for name, value in run.items() if name in _OF_CALL or name.endswith(_STATE)}
         more = () if texts is None else (run["targets"], run["gold"])
         super().__init__(path, _KIND, model, texts, of_call, _untimed, Explanation.from_dict, more)
 
@@ -386,7 +387,7 @@ def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number:
         ) from error
 
 
-def _model_digest(model) -> str:
+def model_digest(model) -> str:
     """Two models in one folder, one after the other, must not be mixed, nor two that differ in a setting."""
     settings = {name: value for name, value in model.config.to_dict().items() if not name.startswith("_")}
     settings.pop("transformers_version", None)

@@ -1,6 +1,6 @@
 """Models and what travels with them to the Hub. Importing this module registers Auto classes and pipeline."""
 
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .classifier import VATClassifierOutput
@@ -10,7 +10,7 @@ from .configuration_word_encoder import WordEncoderConfig
 from .explained_pipeline import TASK, ExplainedTextClassificationPipeline
 from .modeling_vat import BertForVATClassification, EncoderForVATClassification
 from .modeling_vmask import BertWithVMask, EncoderWithVMask
-from .modeling_word_encoder import WordEncoderModel
+from .modeling_word_encoder import WordEncoderForTokenClassification, WordEncoderModel
 
 # `register` makes the installed package win over code in a model folder; `register_for_auto_class` ships that code.
 for model in (BertForVATClassification, EncoderForVATClassification, BertWithVMask, EncoderWithVMask):
@@ -22,6 +22,8 @@ AutoConfig.register(WordEncoderConfig.model_type, WordEncoderConfig)
 AutoModel.register(WordEncoderConfig, WordEncoderModel)
 WordEncoderConfig.register_for_auto_class()
 WordEncoderModel.register_for_auto_class("AutoModel")
+AutoModelForTokenClassification.register(WordEncoderConfig, WordEncoderForTokenClassification)
+WordEncoderForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")
 PIPELINE_REGISTRY.register_pipeline(
     TASK, ExplainedTextClassificationPipeline, pt_model=AutoModelForSequenceClassification, type="text"
 )
@@ -38,5 +40,6 @@ __all__ = [
     "ExplainedTextClassificationPipeline",
     "VATClassifierOutput",
     "WordEncoderConfig",
+    "WordEncoderForTokenClassification",
     "WordEncoderModel",
 ]

@@ -1,7 +1,7 @@
 """The pipeline "text-classification-explained": a prediction and what each word did for it, from one pass."""
 
 import torch
-from transformers import Pipeline
+from transformers import AutoModelForTokenClassification, Pipeline
 from transformers.utils import logging
 
 from .attribution import CENTERS, of_log_odds, takes_center
@@ -35,10 +35,11 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
     The model must return `token_importance`, as models of hf_vat with `pooling="attention"` do (the attention of VAT,
     Zhou et al., Findings of ACL 2021), or `token_mask`, as those with a word mask do (VMASK, Chen and Ji, EMNLP 2020);
-    of both the attention is used. It is put into eval mode. Such models are saved together with this pipeline, so
+    of both the attention is used. Or its folder has an explainer (`hf_vat.amortized`), as any classifier's may. It is put into eval mode. Such models are saved together with this pipeline, so
     that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
     """
 
+    _explainer = None  # loaded when it is first needed
     _load_tokenizer = True  # type: ignore[assignment]  # of these the base class says that they are None
     _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False  # type: ignore[assignment]
 
@@ -79,7 +80,8 @@ class ExplainedTextClassificationPipeline(Pipeline):
                 - **score** (`float`) -- what the word adds to the log-odds of the class, or to the label's logit, or to the
                   score of a regression: attention times its gradient, summed over the tokens of the word. Signed; for each
                   class its own; see `token_attribution` in [`~hf_vat.models.classifier.VATClassifierOutput`].
-                  Without attention the word's mask, from 0 to 1, averaged over its tokens, whatever the class;
+                  Without attention the word's mask, from 0 to 1, averaged over its tokens, whatever the class. Where the model's
+                  folder has an explainer (`hf_vat.amortized`), what that says;
                 - **attention** (`float`) -- where there is attention, the word's share of it, summed over its tokens. At least 0;
                   the words of a text sum to at most 1, and to 1 where every token belongs to a word. The same for every class;
                 - **seen** (`bool`) -- False for words that did not reach the model; their score is 0.
@@ -185,15 +187,18 @@ class ExplainedTextClassificationPipeline(Pipeline):
         asked = {"attribution_center": CENTERS[0]} if takes_center(self.model) else {}
         output = self.model(**model_inputs, **asked)
         names = [name for name in _READ if getattr(output, name, None) is not None]
-        if not names:
+        explainer = self._load_explainer()
+        if not names and explainer is None:
             raise ValueError(
                 f"{type(self.model).__name__} returns no token_importance and no token_mask, so there is nothing to "
-                'explain with; use a hf_vat model with pooling="attention" or a word mask, or hf_vat.explain(model, '
-                'tokenizer, texts, method="occlusion"), which works with any classifier.'
+                'explain with; use a hf_vat model with pooling="attention" or a word mask, put an explainer into its folder '
+                '(hf-vat distill), or call hf_vat.explain(model, tokenizer, texts, method="occlusion"), which works with any '
+                "classifier."
             )
         return {
             "logits": output.logits,  # [B, C]
             **{name: output[name] for name in names},  # [B, T], of the attribution [B, T, C]
+            **({} if explainer is None else {"explained": explainer(**model_inputs).logits}),  # [B, T, C]
             "attention_mask": model_inputs["attention_mask"],  # [B, T]
             "encoded": encoded,
         }
@@ -225,13 +230,49 @@ class ExplainedTextClassificationPipeline(Pipeline):
         results.sort(key=lambda result: result["score"], reverse=True)
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
 
+    def _load_explainer(self):
+        """The explainer in the model's folder, if its configuration names one; see `hf_vat.amortized`."""
+        place = getattr(self.model.config, "explainer", None)
+        if place is not None and self._explainer is None:
+            self._explainer = AutoModelForTokenClassification.from_pretrained(
+                self.model.config.name_or_path,
+                subfolder=place,
+                revision=getattr(self.model.config, "_commit_hash", None),
+                use_safetensors=True,
+                trust_remote_code=False,
+            )
+            self._explainer.eval().to(self.model.device)
+        return self._explainer
+
+    def _explained(self, outputs, attended) -> list[list[float]]:
+        """For each class the scores of each word by the explainer, as `explain(method="amortized")` has them."""
+        assert self._explainer is not None
+        encoded, bases = outputs["encoded"], getattr(self._explainer.config, "base_values", None)
+        by_class = [encoded.word_scores(row) for row in outputs["explained"][0][attended].double().T.tolist()]
+        if bases is None:
+            return by_class
+        found = Problem.of(self.model.config).outputs(outputs["logits"][0].double()).tolist()
+        completed, words = [], max(sum(encoded.seen), 1)
+        for scores, base, output in zip(by_class, bases, found, strict=True):
+            share = (output - base - sum(scores)) / words
+            completed.append([score + share * seen for score, seen in zip(scores, encoded.seen, strict=True)])
+        return completed
+
     def _word_scores(self, outputs, attended) -> list[list[dict[str, float]]]:
         """For each class the scores of each word."""
         encoded, classes = outputs["encoded"], outputs["logits"].shape[1]
-        if "token_importance" not in outputs:
+        attention = None
+        if "token_importance" in outputs:
+            attention = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
+        if "explained" in outputs:
+            beside = [{}] * len(encoded.words) if attention is None else [{"attention": weight} for weight in attention]
+            return [
+                [{"score": score, **more} for score, more in zip(scores, beside, strict=True)]
+                for scores in self._explained(outputs, attended)
+            ]
+        if attention is None:
             masks = encoded.word_averages(outputs["token_mask"][0][attended].tolist())
             return [[{"score": mask} for mask in masks]] * classes
-        attention = encoded.word_scores(outputs["token_importance"][0][attended].tolist())
         if "token_attribution" not in outputs:
             return [[{"score": weight, "attention": weight} for weight in attention]] * classes
         attribution = outputs["token_attribution"].double()

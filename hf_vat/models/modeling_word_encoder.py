@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs
 from transformers.utils.generic import can_return_tuple
@@ -14,7 +14,26 @@ from transformers.utils.generic import can_return_tuple
 from .configuration_word_encoder import WordEncoderConfig
 
 
-class WordEncoderModel(PreTrainedModel):
+class WordEncoderPreTrainedModel(PreTrainedModel):
+    config_class = WordEncoderConfig
+    base_model_prefix = "word_encoder"
+    _no_split_modules: ClassVar[list[str]] = []  # type: ignore[misc]  # there not said to be of the class
+    # There is neither self-attention nor a stack worth recomputing: every setting of these is accepted, and idle.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    supports_gradient_checkpointing = True
+
+    @torch.no_grad()
+    def _init_weights(self, module):
+        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+            init.uniform_(tensor, -self.config.initializer_range, self.config.initializer_range)
+        # A slice does not carry the flag by which transformers.initialization spares loaded weights.
+        loaded = getattr(getattr(module, "weight", None), "_is_hf_initialized", False)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not loaded:
+            init.zeros_(module.weight[module.padding_idx])
+
+
+class WordEncoderModel(WordEncoderPreTrainedModel):
     """
     Words to vectors, one for each position, as an encoder of transformers.
 
@@ -23,14 +42,7 @@ class WordEncoderModel(PreTrainedModel):
     text is too long.
     """
 
-    config_class = WordEncoderConfig
-    base_model_prefix = "word_encoder"
     _input_embed_layer = "word_embeddings"
-    _no_split_modules: ClassVar[list[str]] = []  # type: ignore[misc]  # there not said to be of the class
-    # There is neither self-attention nor a stack worth recomputing: every setting of these is accepted, and idle.
-    _supports_sdpa = True
-    _supports_flash_attn = True
-    supports_gradient_checkpointing = True
 
     def __init__(self, config: WordEncoderConfig):
         super().__init__(config)
@@ -48,15 +60,6 @@ class WordEncoderModel(PreTrainedModel):
             self.encoder = nn.Identity()
         self.gradient_checkpointing = False
         self.post_init()
-
-    @torch.no_grad()
-    def _init_weights(self, module):
-        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
-            init.uniform_(tensor, -self.config.initializer_range, self.config.initializer_range)
-        # A slice does not carry the flag by which transformers.initialization spares loaded weights.
-        loaded = getattr(getattr(module, "weight", None), "_is_hf_initialized", False)
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not loaded:
-            init.zeros_(module.weight[module.padding_idx])
 
     @can_return_tuple
     def forward(
@@ -124,6 +127,40 @@ class WordEncoderModel(PreTrainedModel):
         columns = torch.arange(mask.shape[1], device=mask.device).expand_as(places)
         order = torch.zeros_like(places).scatter(1, places, columns)  # [B, T]; a stable sort cannot be written as ONNX
         return self.encoder(words[rows, order], lengths)[rows, places]
+
+
+class WordEncoderForTokenClassification(WordEncoderPreTrainedModel):
+    """A word encoder with a linear layer on each word's vector, such as an explainer of [`hf_vat.amortized`]."""
+
+    def __init__(self, config: WordEncoderConfig):
+        super().__init__(config)
+        assert config.hidden_size is not None  # by now, see WordEncoderConfig
+        self.num_labels = config.num_labels
+        self.word_encoder = WordEncoderModel(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        labels: torch.LongTensor | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> tuple | TokenClassifierOutput:
+        r"""
+        Args:
+            labels (`torch.LongTensor` of shape `(batch_size, sequence_length)`, *optional*):
+                Class of each word; -100 leaves it out of the loss, a mean cross-entropy.
+
+        Other arguments are those of [`WordEncoderModel`]; logits are `(batch_size, sequence_length, num_labels)`.
+        """
+        encoded = self.word_encoder(input_ids, attention_mask, inputs_embeds, return_dict=True, **kwargs)
+        logits = self.classifier(self.dropout(encoded.last_hidden_state))
+        loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        return TokenClassifierOutput(loss=loss, logits=logits, hidden_states=encoded.hidden_states)
 
 
 class FrozenEmbedding(nn.Embedding):
@@ -196,4 +233,4 @@ class CNNEncoder(nn.Module):
         return torch.cat(blocks, 1).relu().transpose(1, 2)
 
 
-__all__ = ["WordEncoderModel"]
+__all__ = ["WordEncoderForTokenClassification", "WordEncoderModel"]

@@ -16,14 +16,12 @@ import torch
 from torch import nn
 
 from hf_vat.errors import InputError, check_texts
+from hf_vat.explanations import Explanation, explain
 from hf_vat.inference import check_chooser, encode_texts, model_inputs, predict_outputs, progress_bar, whole_number
 from hf_vat.models import WordEncoderConfig, WordEncoderModel
 from hf_vat.models.attention import masked_softmax, max_pool, weighted_sum
 from hf_vat.models.word_mask import concrete_top_k
 from hf_vat.models.words import EncodedText
-
-from .explainers import explain
-from .explanation import Explanation
 
 TEMPERATURE = 0.5  # of the draws, as in the authors' code
 LEARNING_RATE = 1e-3

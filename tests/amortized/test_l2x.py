@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from hf_vat.amortized import fit_l2x
 from hf_vat.errors import InputError
 from hf_vat.explanations import Explanation, explain
-from hf_vat.explanations.l2x import fit_l2x
 from hf_vat.faithfulness import precision_recall_f1_at_k
 
 

@@ -1,0 +1,251 @@
+"""Fit a student to what a teacher says of texts, and put it into the folder of the classifier."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
+
+from hf_vat.callers import as_classifier
+from hf_vat.errors import InputError, check_path, check_texts, parse_json
+from hf_vat.explanations import METHODS
+from hf_vat.explanations.store import model_digest
+from hf_vat.explanations.students import check_names
+from hf_vat.inference import check_classifier, encode_texts, progress_bar, whole_number
+from hf_vat.models.words import maximum_length
+from hf_vat.pretrained import CONFIG, SAFE, load_explainer
+from hf_vat.writing import locked, remove_partial, write_text
+
+from .card import explainer_card
+from .student import explained_variance, new_student, train_student
+from .teacher import TEACHERS, base_values, has_second_round, teach, teacher_settings
+
+RUN_NAME = "distillation.json"
+STATE_NAME = "student_state.safetensors"  # what a run goes on from between epochs
+INSIDE = "explainer"  # the folder of an explainer in that of its classifier
+_HELD_OUT, _MOST_HELD_OUT = 0.1, 200
+
+
+def fit_amortized(
+    model,
+    tokenizer=None,
+    texts: Sequence[str | Sequence[str] | Mapping[str, Any]] = (),
+    teacher: str = "shapley",
+    student: str | None = None,
+    layers: int | None = None,
+    output_dir: str | PathLike | None = None,
+    epochs: int = 6,
+    batch_size: int = 16,
+    learning_rate: float = 5e-5,
+    head_learning_rate: float = 1e-3,
+    max_length: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+    **settings,
+) -> PreTrainedModel:
+    """Train a student that says in one forward pass what a slow method says of the words of a text.
+
+    Works with every classifier that [`explain`](hf_vat.explain) works with. The teacher explains the texts for every class, which
+    costs no more than for one; Shapley values in two rounds, of which the second is for the half of the texts that the first is less
+    sure of. The student, the classifier's encoder with one score for each token and class, learns them by squared error on the sums
+    over words. It then is what `explain(method="amortized", explainer=student)` reads (after FastSHAP, Jethani et al., ICLR 2022, and
+    Yang et al., ACL 2023).
+
+    Args:
+        model, tokenizer: the classifier, as for [`explain`](hf_vat.explain).
+        texts: to learn from, without labels, such as the training texts; a thousand or more.
+        teacher: "shapley", "lime" or "occlusion".
+        student: a folder or Hub id of a model that the student begins with, of the same vocabulary; by default the classifier's encoder.
+        layers: of the classifier's encoder that the student has, from the first; all by default.
+        output_dir: a folder for the teacher's scores as they are made, the student, its tokenizer and its model card. The same call
+            finds it and goes on from there; of a finished run it returns the student.
+        epochs: passes over the texts.
+        batch_size: texts of a training step, and the largest batch that the models are given.
+        learning_rate: of the student's encoder.
+        head_learning_rate: of its scores' layer.
+        max_length: tokens of a text that are read, special ones included; by default what classifier, tokenizer and student allow.
+        seed: of all that is random. The global random state is left as it was.
+        progress: show a progress bar.
+        settings: of the teacher, such as `n_samples`: 4 orders of shapley in each round, 300 samples of lime.
+
+    Returns:
+        The student, a model for token classification, in eval mode; its configuration has the teacher and its settings.
+
+    Raises:
+        InputError: if an argument cannot be used, or the folder holds another run.
+    """
+    if teacher not in TEACHERS:
+        raise InputError(f"teacher is {teacher!r}; choose one of {', '.join(map(repr, TEACHERS))}.")
+    if student is not None and layers is not None:
+        raise InputError("layers are those of the classifier's encoder; leave them out beside a student.")
+    model, tokenizer = as_classifier(model, tokenizer)
+    check_classifier(model)
+    numbers = {"epochs": epochs, "batch_size": batch_size} | ({} if layers is None else {"layers": layers})
+    numbers = {name: whole_number(name, number, 1) for name, number in numbers.items()}
+    seed = whole_number("seed", seed, 0, 2**32 - 1)
+    for name, rate in (("learning_rate", learning_rate), ("head_learning_rate", head_learning_rate)):
+        if not isinstance(rate, int | float) or not 0 <= rate < float("inf"):
+            raise InputError(f"{name} is {rate!r}; it must be a number from 0.")
+    settings = teacher_settings(teacher, settings)
+    begun = new_student(model, layers, seed) if student is None else _student_from(student, model)
+    longest = min(maximum_length(model, tokenizer), maximum_length(begun, tokenizer))
+    encoded = encode_texts(tokenizer, check_texts(texts), model, longest if max_length is None else max_length)
+    encoded = [text for text in encoded if any(text.seen)]
+    if len(encoded) < 2:
+        raise InputError("There are fewer than two texts with words to learn from; give a thousand or more.")
+    run = {
+        "teacher": teacher,
+        "settings": settings,
+        "student": student,
+        **numbers,
+        "learning_rate": learning_rate,
+        "head_learning_rate": head_learning_rate,
+        "seed": seed,
+        "texts": len(encoded),
+        "classifier": model_digest(model),
+    }
+    folder = None if output_dir is None else check_path(output_dir)
+    with ExitStack() as stack:
+        if folder is not None:
+            if folder.exists() and not folder.is_dir():
+                raise InputError(f"output_dir is {folder}, a file; give a folder.")
+            made = _begin(folder, run)
+            if made is not None:
+                return made.to(model.device)
+            stack.enter_context(locked(folder, "wait until it has ended, or choose another output_dir"))
+            remove_partial(folder)
+        held_out = min(int(len(encoded) * _HELD_OUT) or 1, _MOST_HELD_OUT)
+        cost = sum(METHODS[teacher].cost(text, settings) for text in encoded)
+        cost += cost // 2 if has_second_round(teacher, settings) else 0
+        total = cost + len(encoded) + numbers["epochs"] * (len(encoded) - held_out)
+        bar = stack.enter_context(progress_bar(f"amortized {teacher}", total, progress))
+        taught = teach(model, tokenizer, encoded, teacher, settings, numbers["batch_size"], seed, folder, bar)
+        order = np.random.default_rng(seed).permutation(len(taught))
+        unseen, learned = ([taught[place] for place in some] for some in (order[:held_out], order[held_out:]))
+        bases = base_values(taught)
+        train_student(
+            begun,
+            tokenizer,
+            learned,
+            bases,
+            numbers["epochs"],
+            numbers["batch_size"],
+            learning_rate,
+            head_learning_rate,
+            seed,
+            None if folder is None else folder / STATE_NAME,
+            bar,
+        )
+        run["explained_variance"] = explained_variance(begun, tokenizer, unseen, bases, numbers["batch_size"])
+        begun.config.teacher, begun.config.teacher_settings = teacher, settings
+        begun.config.base_values = None if bases is None else bases.tolist()
+        if folder is not None:
+            _finish(folder, begun, tokenizer, run)
+            begun.config.name_or_path = str(folder)
+    return begun
+
+
+def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path:
+    """Put an explainer into the folder of its classifier, where `explain(method="amortized")` and the pipeline
+    `text-classification-explained` find it by `explainer` in the classifier's configuration.
+
+    Args:
+        folder: what `save_pretrained` has written of the classifier.
+        explainer: what [`fit_amortized`] has trained.
+
+    Returns:
+        The explainer's folder. One that was there is replaced.
+
+    Raises:
+        InputError: if the folder has no classifier, or one of other classes, or holds something else by that name.
+    """
+    folder = check_path(folder)
+    place, config_file = folder / INSIDE, folder / CONFIG
+    if not config_file.is_file():
+        raise InputError(f"{folder} has no {CONFIG}; give a folder that save_pretrained has written.")
+    fields = parse_json(config_file.read_text(encoding="utf-8"))
+    check_names(explainer, _Holder(AutoConfig.from_pretrained(folder, trust_remote_code=False)))
+    if place.exists() and (not place.is_dir() or not _is_explainer(place)):
+        raise InputError(f"{place} is there already, and is no explainer; move it away.")
+    with locked(folder, "wait until it has ended"):
+        written = folder / f".hf_vat-{uuid4().hex}"
+        try:
+            explainer.save_pretrained(written)
+            if place.exists():
+                place.rename(written / "replaced")
+            written.rename(place)
+            shutil.rmtree(place / "replaced", ignore_errors=True)
+        finally:
+            shutil.rmtree(written, ignore_errors=True)
+        if fields.get("explainer") != INSIDE:
+            write_text(config_file, json.dumps(fields | {"explainer": INSIDE}, indent=2, sort_keys=True) + "\n")
+    return place
+
+
+class _Holder:
+    """Something with a configuration."""
+
+    def __init__(self, config):
+        self.config = config
+
+
+def _is_explainer(folder: Path) -> bool:
+    try:
+        return "teacher" in parse_json((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+
+
+def _student_from(name: str, model) -> PreTrainedModel:
+    check_path(name)
+    student: Any = AutoModelForTokenClassification.from_pretrained(
+        name,
+        id2label=dict(model.config.id2label),
+        label2id={name: label for label, name in model.config.id2label.items()},
+        ignore_mismatched_sizes=True,
+        dtype=torch.float32,
+        **SAFE,
+    )
+    return student.to(model.device)
+
+
+def _begin(folder: Path, run: dict) -> PreTrainedModel | None:
+    """Claim a folder for a run; the student if it is finished.
+
+    Raises:
+        InputError: if it holds anything else.
+    """
+    file = folder / RUN_NAME
+    if not file.is_file():
+        if folder.is_dir() and any(not path.name.startswith(".hf_vat") for path in folder.iterdir()):
+            raise InputError(f"output_dir {folder} holds other files and no run; choose an empty or new folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(file, json.dumps(run, indent=2))
+        return None
+    try:
+        found = parse_json(file.read_text(encoding="utf-8"))
+        different = [name for name, value in run.items() if found.get(name) != json.loads(json.dumps(value))]
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"output_dir {folder} holds other files and no run; choose an empty or new folder.") from error
+    if different:
+        told = "; ".join(f"{name} was {found.get(name)!r} and is {run[name]!r}" for name in different[:3])
+        raise InputError(
+            f"output_dir {folder} holds another run ({told}); choose another folder, or the same settings."
+        )
+    return load_explainer(str(folder)) if "explained_variance" in found else None
+
+
+def _finish(folder: Path, student: PreTrainedModel, tokenizer, run: dict) -> None:
+    """The note that the run has ended comes last."""
+    student.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write_text(folder / "README.md", explainer_card(student, run))
+    write_text(folder / RUN_NAME, json.dumps(run, indent=2))
+    (folder / STATE_NAME).unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""What a slow method says of the words of many texts, for every class, from which a student learns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from hf_vat.explanations import METHODS, Explanation, explain
+from hf_vat.explanations.methods import check_settings
+from hf_vat.models.words import EncodedText
+
+TEACHERS = tuple(name for name, method in METHODS.items() if method.at_once and name != "amortized")
+_DEFAULTS: dict[str, dict] = {
+    "shapley": {"n_samples": 4},
+    "lime": {"n_samples": 300},
+}  # fewer than where one text matters
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A text with its teacher's scores.
+
+    Attributes:
+        text: as the classifier reads it.
+        scores: of the words that it sees, [n, C].
+        outputs: what the classifier says of it, [C].
+        base: what it says of the text without any word, [C]; None if the teacher's scores do not add up to the difference.
+    """
+
+    text: EncodedText
+    scores: np.ndarray
+    outputs: np.ndarray
+    base: np.ndarray | None
+
+
+def teacher_settings(teacher: str, given: dict) -> dict:
+    """All settings of a teacher.
+
+    Raises:
+        InputError: if it has no such setting, or a value is none of its.
+    """
+    return check_settings(teacher, **{**_DEFAULTS.get(teacher, {}), **given})
+
+
+def has_second_round(teacher: str, settings: dict) -> bool:
+    """Whether the teacher says how sure it is of a text."""
+    return teacher == "shapley" and not settings["exact"] and settings["n_samples"] >= 4
+
+
+def teach(
+    model,
+    tokenizer,
+    texts: list[EncodedText],
+    teacher: str,
+    settings: dict,
+    batch_size: int,
+    seed: int,
+    folder: Path | None,
+    bar: tqdm,
+) -> list[Taught]:
+    """Scores of the words of texts for every class, label or score.
+
+    Shapley values come in two rounds: the half of the texts whose pairs of orders disagree most get as many orders again.
+
+    Args:
+        folder: takes the scores as they are made, `teacher-1.jsonl` and `teacher-2.jsonl`; the same call goes on from there.
+    """
+    classes = model.config.num_labels
+
+    def asked(some: list[EncodedText], number: int) -> list[list[Explanation]]:
+        explanations = explain(
+            model,
+            tokenizer,
+            some,
+            teacher,
+            target=[list(range(classes))] * len(some),
+            batch_size=batch_size,
+            seed=seed + number - 1,
+            save_to=None if folder is None else folder / f"teacher-{number}.jsonl",
+            bar=bar,
+            **settings,
+        )
+        return [explanations[place : place + classes] for place in range(0, len(explanations), classes)]
+
+    rounds = [[of_text] for of_text in asked(texts, 1)]
+    if has_second_round(teacher, settings):
+        errors = [np.mean([one.details["standard_error"] for one in first] or 0.0) for [first] in rounds]
+        unsure = sorted(np.argsort(errors, kind="stable")[len(texts) - len(texts) // 2 :].tolist())
+        again = asked([texts[place] for place in unsure], 2) if unsure else []
+        for place, of_text in zip(unsure, again, strict=True):
+            rounds[place].append(of_text)
+    return [_taught(text, of_text) for text, of_text in zip(texts, rounds, strict=True)]
+
+
+def base_values(texts: list[Taught]) -> np.ndarray | None:
+    """What the classifier says of a text without any word, [C], if the teacher's scores add up to the difference, and if it is the same
+    whatever the text: not if words are replaced, or for single texts beside pairs."""
+    bases = [one.base for one in texts if one.base is not None]
+    same = len(bases) == len(texts) and bool(np.ptp(bases, 0).max() < 1e-5)
+    return bases[0] if same else None
+
+
+def _taught(text: EncodedText, rounds: list[list[Explanation]]) -> Taught:
+    scores = np.mean([[one.scores for one in of_round] for of_round in rounds], 0).T[text.seen]  # [n, C]
+    base = [one.details["base_value"] for one in rounds[0] if "base_value" in one.details]
+    return Taught(text, scores, np.array(rounds[0][0].probabilities), np.array(base) if base else None)

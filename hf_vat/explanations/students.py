@@ -1,0 +1,95 @@
+"""Word scores that another model has learned from a slow method, and gives in one forward pass of its own.
+
+The explainer is a model for token classification: its logits [B, T, C] say what each token does for each class, label or score of
+the classifier, and those of a word's tokens add up. [`hf_vat.amortized`] trains one. After FastSHAP (Jethani et al., ICLR 2022) and
+amortised Shapley values of texts (Yang et al., ACL 2023).
+"""
+
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from hf_vat.errors import InputError
+from hf_vat.inference import forward_batches
+from hf_vat.pretrained import load_explainer
+
+from .analysis import Analysis, WordScores
+
+
+def with_explainer(settings: dict, model) -> dict:
+    """Settings whose explainer is a model.
+
+    Raises:
+        InputError: if there is none, or it is none for this classifier.
+    """
+    explainer = settings["explainer"]
+    if explainer is None:
+        name, place = getattr(model.config, "name_or_path", ""), getattr(model.config, "explainer", None)
+        if not name or place is None:
+            raise InputError(
+                'method="amortized" reads an explainer, and the model has none in its folder; give one as explainer, a folder, a Hub '
+                "id or a model. `hf-vat distill` and hf_vat.fit_amortized train one."
+            )
+        explainer = load_explainer(name, place).to(model.device)
+    elif isinstance(explainer, str):
+        explainer = load_explainer(explainer).to(model.device)
+    elif not isinstance(explainer, nn.Module):
+        raise InputError(f"explainer is {type(explainer).__name__}; give a folder, a Hub id or a model.")
+    check_names(explainer, model)
+    return {**settings, "explainer": explainer}
+
+
+def check_names(explainer: Any, model) -> None:
+    """
+    Raises:
+        InputError: if an explainer was not made for the classes of a classifier.
+    """
+    names, own = (dict(one.config.id2label) for one in (explainer, model))
+    if names != own:
+        raise InputError(
+            f"The explainer has scores for {', '.join(names.values())}, and the model has {', '.join(own.values())}; give an "
+            "explainer that was made for this model."
+        )
+
+
+def amortized(analysis: Analysis) -> list[WordScores]:
+    """The explainer's scores of the target. Where its configuration has `base_values`, f(no word), as one that has learned from
+    Shapley values, they add up to f(text) - f(no word): each word gets an equal share of what they lack (Ruiz et al. 1998; Jethani
+    et al. 2022, §3).
+
+    Details: `base_value`, f(no word), where they add up.
+    """
+    explainer, rows = analysis.settings["explainer"], [tuple(text.typed_ids) for text in analysis.texts]
+    unique = list(dict.fromkeys(rows))
+    tokens: dict[tuple[int, ...], np.ndarray] = {}
+    with closing(forward_batches(explainer, analysis.tokenizer, unique, analysis.batch_size)) as batches:
+        for positions, output in batches:
+            logits = token_logits(explainer, output).float().cpu().double().numpy()  # [B, T, C]
+            for position, row in zip(positions, logits, strict=True):
+                tokens[unique[position]] = row[: len(unique[position])]
+            analysis.bar.update(len(positions))
+    bases = getattr(explainer.config, "base_values", None)
+    results = []
+    for text, row, target, outputs in zip(analysis.texts, rows, analysis.targets, analysis.outputs, strict=True):
+        scores, details = text.word_scores(tokens[row][:, target].tolist()), {}
+        if bases is not None:
+            details["base_value"] = bases[target]
+            share = (outputs[target] - bases[target] - sum(scores)) / max(sum(text.seen), 1)
+            scores = [score + share * seen for score, seen in zip(scores, text.seen, strict=True)]
+        results.append(WordScores(scores, details))
+    return results
+
+
+def token_logits(explainer, output):
+    """
+    Raises:
+        InputError: if a model does not give one score for each token and class.
+    """
+    logits = getattr(output, "logits", None)
+    if logits is None or logits.dim() != 3 or logits.shape[-1] != explainer.config.num_labels:
+        raise InputError(
+            f"{type(explainer).__name__} is no explainer: it gives no logits of shape [batch, tokens, {explainer.config.num_labels}]."
+        )
+    return logits

@@ -1,0 +1,474 @@
+"""Students of slow methods: what they learn, that they add up, that a killed run ends where it would have ended, where they live."""
+
+import copy
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    pipeline,
+)
+
+import hf_vat
+from hf_vat import EncoderForVATClassification, InputError, WordEncoderConfig, explain, fit_amortized
+from hf_vat.amortized import attach_explainer
+from hf_vat.amortized import fit as fitting
+from hf_vat.amortized.student import _errors, new_student
+from hf_vat.amortized.teacher import base_values, teach, teacher_settings
+from hf_vat.data.vocabulary import train_word_tokenizer
+from hf_vat.explanations import load_explanations
+from hf_vat.faithfulness import Faithfulness, precision_recall_f1_at_k
+from hf_vat.faithfulness.agreement import kendall_tau
+from hf_vat.inference import encode_texts, progress_bar
+
+TASK = "text-classification-explained"
+TEXTS = ["a good film", "it is very bad", "unbelievable , a dull plot !", "good and bad", "the actor is lovely", "film"]
+QUICK = {"epochs": 2, "batch_size": 4, "teacher": "shapley", "n_samples": 4}
+
+
+@pytest.fixture(scope="module")
+def learned(planted_classifier):
+    """The student of a classifier of planted words; the classifier, its tokenizer and its splits."""
+    model, tokenizer, splits = planted_classifier
+    student = fit_amortized(
+        model, tokenizer, splits["train"]["text"][:600], epochs=8, head_learning_rate=3e-3, learning_rate=1e-3
+    )
+    return student, model, tokenizer, splits
+
+
+# What is learned
+
+
+def test_the_student_finds_the_planted_words_of_texts_that_it_has_not_seen(learned):
+    """As its teacher does with 12 orders, at about a hundredth of the inputs."""
+    student, model, tokenizer, splits = learned
+    texts, rationales = splits["test"]["text"][:], splits["test"]["rationale"][:]
+    by_student = explain(model, tokenizer, texts, "amortized", labels=splits["test"]["label"][:], explainer=student)
+    by_teacher = explain(model, tokenizer, texts, "shapley", n_samples=12)
+
+    def recall(explanations) -> float:
+        return (
+            precision_recall_f1_at_k([one.scores for one in explanations], rationales, ks=[2]).macro()["recall"].item()
+        )
+
+    assert recall(by_student) > recall(by_teacher) - 0.05
+    assert np.mean([kendall_tau(a.scores, b.scores) for a, b in zip(by_student, by_teacher, strict=True)]) > 0.5
+    faithfulness = Faithfulness(model, tokenizer, by_student, ks=(2,))
+    drop = {
+        name: faithfulness.measure(some, name).scores["prob_drop@2"]
+        for name, some in (("s", by_student), ("t", by_teacher))
+    }
+    assert drop["s"] > 0.9 * drop["t"] > 0.1
+
+
+def test_scores_add_up_whatever_the_student_says(learned):
+    student, model, tokenizer, _ = learned
+    for target in (0, 1):
+        for one in explain(
+            model, tokenizer, ["pogake", "a b c d", "", "mulote mulote nope"], "amortized", target, explainer=student
+        ):
+            if one.words:
+                assert sum(one.scores) + one.details["base_value"] == pytest.approx(one.probabilities[target], abs=1e-6)
+    nothing = explain(model, tokenizer, ["pogake"], "shapley", 1, n_samples=1)[0].details["base_value"]
+    assert student.config.base_values[1] == pytest.approx(nothing, abs=1e-6)
+
+
+@pytest.mark.parametrize("teacher", ["occlusion", "lime"])
+def test_other_teachers_are_learned_as_they_are(planted_classifier, teacher):
+    """Their scores add up to nothing in particular."""
+    model, tokenizer, splits = planted_classifier
+    settings = {} if teacher == "occlusion" else {"n_samples": 60}
+    texts = splits["train"]["text"][:200]
+    student = fit_amortized(
+        model, tokenizer, texts, teacher, epochs=30, head_learning_rate=3e-3, learning_rate=1e-3, **settings
+    )
+    assert student.config.base_values is None and student.config.teacher == teacher
+    found, wanted = (
+        explain(model, tokenizer, texts, method, **more)
+        for method, more in (("amortized", {"explainer": student}), (teacher, settings))
+    )
+    assert all(one.details == {} for one in found)
+    scores = [[score for one in some for score in one.scores] for some in (found, wanted)]
+    assert np.corrcoef(scores)[0, 1] > 0.3
+
+
+def test_the_teachers_scores_are_those_of_explain_for_every_class(make_model, tokenizer):
+    """The half of the texts that the first round is less sure of has the mean of two rounds."""
+    model = make_model("vat", num_labels=3)
+    encoded = encode_texts(tokenizer, TEXTS, model, None)
+    settings = teacher_settings("shapley", {})
+    with progress_bar("", 1, False) as bar:
+        taught = teach(model, tokenizer, encoded, "shapley", settings, 32, 5, None, bar)
+    rounds = [
+        [explain(model, tokenizer, TEXTS, "shapley", target, seed=seed, n_samples=4) for target in range(3)]
+        for seed in (5, 6)
+    ]
+    errors = [np.mean([of_class[place].details["standard_error"] for of_class in rounds[0]]) for place in range(6)]
+    unsure = set(np.argsort(errors, kind="stable")[3:].tolist())
+    for place, one in enumerate(taught):
+        first, second = (np.array([of_class[place].scores for of_class in some]).T for some in rounds)
+        wanted = (first + second) / 2 if place in unsure else first
+        assert one.scores == pytest.approx(wanted, abs=1e-9)
+        assert one.scores.sum(0) == pytest.approx(one.outputs - one.base, abs=1e-6)
+    assert base_values(taught) == pytest.approx(taught[0].base)
+
+
+def test_squared_error_by_hand(stub, stub_tokenizer):
+    """Two words of one token each; the tokens' scores are fixed, the rest is equal shares."""
+    encoded = encode_texts(stub_tokenizer, ["good film"], stub, None)
+    with progress_bar("", 1, False) as bar:
+        taught = teach(
+            stub,
+            stub_tokenizer,
+            encoded,
+            "shapley",
+            {"n_samples": 2, "exact": False, "operator": "delete"},
+            4,
+            0,
+            None,
+            bar,
+        )
+
+    class Fixed(torch.nn.Module):
+        config, device = BertConfig(num_labels=2), torch.device("cpu")
+
+        def forward(self, input_ids, attention_mask):
+            return type("Output", (), {"logits": torch.tensor([[[9.0, 9.0], [0.1, 0.3], [0.0, 0.1], [9.0, 9.0]]])})
+
+    half = 1 / (1 + np.exp(-2.0)) - 0.5  # what "good" adds to the probability of 1, and "film" adds nothing
+    errors, squares = _errors(Fixed(), stub_tokenizer, taught, None)
+    wanted = [[(0.1 + half) ** 2, (0.3 - half) ** 2], [0.0, 0.1**2]]
+    assert errors[0].numpy() == pytest.approx(np.array(wanted), abs=1e-6)
+    assert squares[0].numpy() == pytest.approx(np.array([[half**2] * 2, [0, 0]]), abs=1e-6)
+    errors, _ = _errors(Fixed(), stub_tokenizer, taught, np.array([0.5, 0.5]))
+    share = (half - 0.4) / 2  # of class 1
+    wanted = [(0.3 + share - half) ** 2, (0.1 + share) ** 2]
+    assert errors[0, :, 1].numpy() == pytest.approx(np.array(wanted), abs=1e-6)
+
+
+# Any classifier
+
+
+@pytest.mark.parametrize(
+    "kind", ["bert", "distilbert", "gpt2", "vat", "masked", "over distilbert", "several labels", "scores"]
+)
+def test_every_kind_of_classifier_has_a_student(make_model, tokenizer, kind):
+    tokenizer = copy.deepcopy(tokenizer)
+    sizes = {"vocab_size": len(tokenizer), "num_labels": 3}
+    bert = {
+        **sizes,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 32,
+    }
+    distilbert = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 32}
+    model = {
+        "bert": lambda: BertForSequenceClassification(BertConfig(**bert)),
+        "distilbert": lambda: DistilBertForSequenceClassification(DistilBertConfig(**sizes, **distilbert)),
+        "gpt2": lambda: GPT2ForSequenceClassification(GPT2Config(**sizes, n_embd=16, n_layer=2, n_head=2, n_positions=32, pad_token_id=0)),
+        "vat": lambda: make_model("vat", num_labels=3),
+        "masked": lambda: make_model("att", mask_type="vmask", mask_site="embedding_output"),
+        "over distilbert": lambda: EncoderForVATClassification(
+            EncoderForVATClassification.config_class(encoder=DistilBertConfig(vocab_size=len(tokenizer), **distilbert))
+        ),
+        "several labels": lambda: make_model("att", num_labels=3, problem_type="multi_label_classification"),
+        "scores": lambda: make_model("att", num_labels=1, problem_type="regression"),
+    }[kind]().eval()  # fmt: skip
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    assert student.config.id2label == model.config.id2label
+    for one in explain(model, tokenizer, TEXTS, "amortized", explainer=student, batch_size=3):
+        assert len(one.scores) == len(one.words) and any(one.scores)
+        assert sum(one.scores) + one.details["base_value"] == pytest.approx(one.probabilities[one.target], abs=1e-5)
+
+
+def test_a_word_encoder_has_one_too():
+    tokenizer = train_word_tokenizer([" ".join(TEXTS)], model_max_length=32)
+    encoder = WordEncoderConfig(
+        vocab_size=len(tokenizer), embedding_size=8, hidden_size=16, pad_token_id=tokenizer.pad_token_id
+    )
+    model = EncoderForVATClassification(
+        EncoderForVATClassification.config_class(encoder=encoder, prefix_tokens=0, suffix_tokens=0)
+    ).eval()
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    assert type(student).__name__ == "WordEncoderForTokenClassification"
+    assert any(explain(model, tokenizer, TEXTS, "amortized", explainer=student)[0].scores)
+
+
+def test_pairs_of_texts(make_model, tokenizer):
+    model = make_model("vat", special_token_ids=[2, 3])
+    pairs = [{"text": one, "text_pair": other} for one, other in zip(TEXTS, TEXTS[::-1], strict=True)]
+    student = fit_amortized(model, tokenizer, pairs, **QUICK)
+    for one in explain(model, tokenizer, pairs, "amortized", explainer=student):
+        assert sum(one.scores) + one.details["base_value"] == pytest.approx(one.probabilities[one.target], abs=1e-5)
+
+
+def test_the_student_begins_with_the_classifiers_encoder_or_its_first_layers(make_model):
+    model = make_model("vat")
+    student = new_student(model, None, 0)
+    for name, tensor in model.base_model.state_dict().items():
+        assert torch.equal(student.base_model.state_dict()[name], tensor)
+    few = new_student(model, 1, 0)
+    assert few.config.num_hidden_layers == 1 and len(few.base_model.encoder.layer) == 1
+    with pytest.raises(InputError, match="layers is 3; the classifier's encoder has 1 to 2"):
+        new_student(model, 3, 0)
+
+
+def test_the_student_may_begin_elsewhere(make_model, tokenizer, tmp_path):
+    start = AutoModelForTokenClassification.from_config(
+        BertConfig(vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, max_position_embeddings=32)
+    )  # fmt: skip
+    start.save_pretrained(tmp_path / "start")
+    student = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, student=str(tmp_path / "start"), **QUICK)
+    assert student.config.hidden_size == 8 and student.config.num_labels == 3
+
+
+# Runs
+
+
+def test_nothing_of_the_caller_changes(make_model, tokenizer):
+    model = make_model("vat").train()
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    students = [fit_amortized(model, tokenizer, TEXTS, **QUICK) for _ in range(2)]
+    assert model.training and torch.equal(torch.get_rng_state(), state)
+    assert (np.random.get_state()[1] == numpy_state).all()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    one, other = (student.state_dict() for student in students)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("place", ["first round", "second round", "first epoch", "second epoch", "saving", "card"])
+def test_a_killed_run_goes_on_and_ends_where_it_would_have_ended(make_model, tokenizer, tmp_path, monkeypatch, place):
+    model = make_model("vat")
+    whole = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "whole", **QUICK)
+    from hf_vat.amortized import student as training
+    from hf_vat.amortized import teacher as teaching
+
+    calls = {"explain": 0, "batches": 0}
+    stop = {
+        "first round": ("explain", 1),
+        "second round": ("explain", 2),
+        "first epoch": ("batches", 1),
+        "second epoch": ("batches", 2),
+    }
+
+    def counting(name, function):
+        def called(*args, **kwargs):
+            calls[name] += 1
+            if (name, calls[name]) == stop.get(place):
+                raise Killed
+            return function(*args, **kwargs)
+
+        return called
+
+    with monkeypatch.context() as patched:
+        patched.setattr(teaching, "explain", counting("explain", explain))
+        patched.setattr(training, "_batches", counting("batches", training._batches))
+        if place in ("saving", "card"):
+
+            def killed(*args):
+                raise Killed
+
+            patched.setattr(
+                fitting,
+                "write_text" if place == "saving" else "explainer_card",
+                killed
+                if place == "card"
+                else (
+                    lambda path, text, write=fitting.write_text: (
+                        killed() if path.name == "README.md" else write(path, text)
+                    )
+                ),
+            )
+        with pytest.raises(Killed):
+            fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+    found = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+    assert all(torch.equal(found.state_dict()[name], tensor) for name, tensor in whole.state_dict().items())
+    names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("whole", "killed")]
+    assert names[0] == names[1] and "student_state.safetensors" not in names[0]
+
+
+def test_a_finished_run_is_loaded_and_another_one_refused(make_model, tokenizer, tmp_path, monkeypatch):
+    model, folder = make_model("vat"), tmp_path / "student"
+    first = fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "teach", None)  # is not asked again
+        again = fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
+    assert all(torch.equal(again.state_dict()[name], tensor) for name, tensor in first.state_dict().items())
+    with pytest.raises(InputError, match=r"another run \(epochs was 2 and is 3"):
+        fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **{**QUICK, "epochs": 3})
+    with pytest.raises(InputError, match=r"another run \(texts was 6 and is 5"):
+        fit_amortized(model, tokenizer, TEXTS[1:], output_dir=folder, **QUICK)
+    with pytest.raises(InputError, match=r"another run \(classifier was"):
+        fit_amortized(make_model("att"), tokenizer, TEXTS, output_dir=folder, **QUICK)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files and no run"):
+        fit_amortized(model, tokenizer, TEXTS, output_dir=other, **QUICK)
+    assert [path.name for path in other.iterdir()] == ["thesis.txt"]
+
+
+def test_other_texts_of_the_same_number_are_refused_by_the_teachers_file(make_model, tokenizer, tmp_path):
+    model, folder = make_model("vat"), tmp_path / "student"
+    fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
+    (folder / "distillation.json").write_text(
+        json.dumps(
+            {
+                key: value
+                for key, value in json.loads((folder / "distillation.json").read_text()).items()
+                if key != "explained_variance"
+            }
+        )
+    )
+    with pytest.raises(InputError, match=r"teacher-1\.jsonl holds explanations of another call"):
+        fit_amortized(model, tokenizer, [*TEXTS[:5], "other"], output_dir=folder, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"teacher": "attention"}, "teacher is 'attention'; choose one of 'occlusion', 'lime', 'shapley'"),
+        ({"texts": ["good"]}, "fewer than two texts"),
+        ({"texts": ["", " ", "good"]}, "fewer than two texts"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"layers": 1, "student": "there"}, "layers are those of the classifier's encoder"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"n_steps": 5}, "no setting 'n_steps'"),
+        ({"max_length": 1}, "max_length"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_say_what_is_allowed(make_model, tokenizer, arguments, message):
+    with pytest.raises(InputError, match=message):
+        fit_amortized(make_model("vat"), tokenizer, **{"texts": TEXTS} | arguments)
+
+
+# The explainer in explain
+
+
+def test_what_is_no_explainer_is_refused(make_model, tokenizer, tmp_path):
+    model = make_model("vat")
+    with pytest.raises(InputError, match="the model has none in its folder"):
+        explain(model, tokenizer, ["good"], "amortized")
+    with pytest.raises(InputError, match="explainer is int"):
+        explain(model, tokenizer, ["good"], "amortized", explainer=3)
+    with pytest.raises(InputError, match="BertForVATClassification is no explainer"):
+        explain(model, tokenizer, ["good"], "amortized", explainer=model)
+    with pytest.raises(InputError, match="cannot be loaded as an explainer"):
+        explain(model, tokenizer, ["good"], "amortized", explainer=str(tmp_path / "nowhere"))
+    three = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, **QUICK)
+    with pytest.raises(InputError, match="scores for LABEL_0, LABEL_1, LABEL_2, and the model has LABEL_0, LABEL_1"):
+        explain(model, tokenizer, ["good"], "amortized", explainer=three)
+
+
+def test_stored_explanations_know_their_explainer(make_model, tokenizer, tmp_path):
+    model, path = make_model("vat"), tmp_path / "amortized.jsonl"
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    found = explain(model, tokenizer, TEXTS, "amortized", explainer=student, save_to=path)
+    assert [one.scores for one in load_explanations(path)] == [one.scores for one in found]
+    other = fit_amortized(model, tokenizer, TEXTS, **{**QUICK, "epochs": 1})
+    with pytest.raises(InputError, match="explainer state"):
+        explain(model, tokenizer, TEXTS, "amortized", explainer=other, save_to=path)
+
+
+def test_methods_compared(make_model, tokenizer):
+    model = make_model("vat")
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    comparison = hf_vat.compare_explainers(
+        model, tokenizer, TEXTS, [0, 1] * 3, methods={"amortized": {"explainer": student}, "attention": {}}, ks=(1,)
+    )
+    assert set(comparison.methods) >= {"amortized", "attention"}
+    json.dumps(comparison.to_dict())
+
+
+# Beside the classifier
+
+
+@pytest.mark.parametrize("kind", ["vat", "bert"])
+def test_a_student_inside_the_classifiers_folder_is_found_by_explain_and_pipeline(
+    make_model, tokenizer, tmp_path, kind
+):
+    if kind == "vat":
+        model = make_model("vat", id2label={0: "neg", 1: "pos"})
+    else:
+        model = BertForSequenceClassification(
+            BertConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+                       max_position_embeddings=32, initializer_range=0.5, id2label={0: "neg", 1: "pos"})
+        )  # fmt: skip
+    folder = tmp_path / "classifier"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    assert attach_explainer(folder, student) == folder / "explainer"
+    moved = tmp_path / "moved"
+    shutil.move(folder, moved)
+
+    expected = [one.scores for one in explain(model, tokenizer, TEXTS, "amortized", explainer=student)]
+    found = explain(str(moved), texts=TEXTS, method="amortized")
+    assert [one.scores for one in found] == [pytest.approx(scores, abs=1e-6) for scores in expected]
+    classify = pipeline(TASK, model=str(moved))
+    for batch_size in (1, 4):
+        for result, scores, text in zip(classify(TEXTS, batch_size=batch_size), expected, TEXTS, strict=True):
+            assert [word["score"] for word in result["words"]] == pytest.approx(scores, abs=1e-6)
+            assert [word["word"] for word in result["words"]] == text.split()
+            assert ("attention" in result["words"][0]) == (kind == "vat")
+    [other] = [one for one in classify("a good film", top_k=None) if one["label"] != result["label"]][:1]
+    [wanted] = explain(model, tokenizer, ["a good film"], "amortized", other["label"], explainer=student)
+    assert [word["score"] for word in other["words"]] == pytest.approx(wanted.scores, abs=1e-6)
+    stock = AutoModelForSequenceClassification.from_pretrained(moved)  # all else is as it was
+    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    assert torch.equal(stock(**batch).logits, model.eval()(**batch).logits)
+
+
+def test_attaching_replaces_an_explainer_and_nothing_else(make_model, tokenizer, tmp_path):
+    model, folder = make_model("vat"), tmp_path / "classifier"
+    one, other = (fit_amortized(model, tokenizer, TEXTS, **{**QUICK, "epochs": epochs}) for epochs in (1, 2))
+    with pytest.raises(InputError, match=r"has no config\.json"):
+        attach_explainer(folder, one)
+    model.save_pretrained(folder)
+    attach_explainer(folder, one)
+    attach_explainer(folder, other)
+    kept = AutoModelForTokenClassification.from_pretrained(folder, subfolder="explainer")
+    assert all(torch.equal(kept.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
+    assert not [path for path in folder.rglob("*") if path.name.startswith(".hf_vat") or path.name == "replaced"]
+    three = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, **QUICK)
+    with pytest.raises(InputError, match="made for this model"):
+        attach_explainer(folder, three)
+    shutil.rmtree(folder / "explainer")
+    (folder / "explainer").mkdir()
+    (folder / "explainer" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="is no explainer; move it away"):
+        attach_explainer(folder, one)
+    assert (folder / "explainer" / "notes.txt").read_text() == "mine"
+
+
+def test_a_student_is_an_ordinary_model(learned, tmp_path):
+    """Saved, loaded by the Auto class, exported to ONNX; each time it says the same."""
+    pytest.importorskip("onnxruntime")
+    from hf_vat.export import OnnxClassifier, export_onnx
+
+    student, model, tokenizer, splits = learned
+    texts = splits["test"]["text"][:8]
+    expected = [one.scores for one in explain(model, tokenizer, texts, "amortized", explainer=student)]
+    student.save_pretrained(tmp_path / "saved")
+    loaded = AutoModelForTokenClassification.from_pretrained(tmp_path / "saved").eval()
+    exported = OnnxClassifier(export_onnx(student, tokenizer, tmp_path / "onnx"))
+    for explainer in (loaded, str(tmp_path / "saved"), exported):
+        found = explain(model, tokenizer, texts, "amortized", explainer=explainer)
+        assert [one.scores for one in found] == [pytest.approx(scores, abs=1e-5) for scores in expected]
