@@ -6,6 +6,5 @@ which words tell what the classifier says.
 
 from .fit import attach_explainer, fit_amortized
 from .l2x import L2X, fit_l2x
-from .teacher import TEACHERS
 
-__all__ = ["L2X", "TEACHERS", "attach_explainer", "fit_amortized", "fit_l2x"]
+__all__ = ["L2X", "attach_explainer", "fit_amortized", "fit_l2x"]

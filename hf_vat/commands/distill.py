@@ -17,8 +17,9 @@ where `--method amortized` and the pipeline `text-classification-explained` find
 from dataclasses import dataclass
 from pathlib import Path
 
-from hf_vat.amortized import TEACHERS, attach_explainer, fit_amortized
+from hf_vat.amortized import attach_explainer, fit_amortized
 from hf_vat.amortized.fit import RUN_NAME
+from hf_vat.amortized.teacher import TEACHERS
 from hf_vat.arguments import argument
 from hf_vat.cli import given_options, method_settings, parse_arguments
 from hf_vat.data import DataArguments, load_texts
