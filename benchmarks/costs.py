@@ -31,6 +31,7 @@ from transformers import BertTokenizerFast, DataCollatorWithPadding, PrinterCall
 
 import hf_vat
 from hf_vat import BertForVATClassification, BertVATConfig, VATTrainer, VATTrainingArguments
+from hf_vat.amortized.student import new_student
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.methods import check_settings
 from hf_vat.faithfulness import ERASER_SHARES, Faithfulness
@@ -86,6 +87,7 @@ class Bench:
     def __init__(self):
         self.tokenizer = letter_tokenizer()
         self.model = self.new_model(**EXPLAINED).eval()
+        self.given = SAMPLES | {"amortized": {"explainer": new_student(self.model, None, 0).eval()}}
         self.modules = {name: hf_vat.metrics.load(name) for name in MODULES}
 
     def new_model(self, **given) -> BertForVATClassification:
@@ -147,14 +149,14 @@ class Bench:
 
     def explainer_seconds(self, texts: list[str]) -> dict[str, float]:
         def explain(method):
-            given = SAMPLES.get(method, {})
+            given = self.given.get(method, {})
             return timed(lambda: hf_vat.explain(self.model, self.tokenizer, texts, method, batch_size=BATCH, **given))
 
         return {method: explain(method) for method in METHODS}
 
     def inputs(self, method: str, texts: list[str]) -> float:
         """Model inputs of a method for each text."""
-        given = check_settings(method, **SAMPLES.get(method, {}))
+        given = check_settings(method, **self.given.get(method, {}))
         [text] = encode_texts(self.tokenizer, texts[:1], self.model, None)
         return 1 + METHODS[method].cost(text, given)
 

@@ -24,6 +24,7 @@ from measuring import ROUNDS, Row, compared, interleaved, quiet, tell
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import hf_vat
+from hf_vat.amortized.student import new_student
 from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.explanations.analysis import text_generator
 from hf_vat.faithfulness import Faithfulness
@@ -88,13 +89,22 @@ def rows(folder: str = MODEL, texts: int = TEXTS, rounds: int = ROUNDS, many_sam
             1.5,
             **explained,
         ),
-        compared(
-            f"attention of {len(test):,} texts",
-            "forward passes",
-            *interleaved(
-                lambda: hf_vat.explain(model, tokenizer, test), lambda: bare_forward(model, tokenizer, test), rounds
-            ),
-            1.10,
+        *(
+            compared(
+                f"{method} of {len(test):,} texts",
+                "forward passes",
+                *interleaved(
+                    lambda method=method, given=given: hf_vat.explain(model, tokenizer, test, method, **given),
+                    lambda: bare_forward(model, tokenizer, test),
+                    rounds,
+                ),
+                target,
+            )
+            for method, given, target in (
+                ("attention", {}, 1.10),
+                ("attention_x_gradient", {}, 1.10),
+                ("amortized", {"explainer": new_student(model, None, 0).eval()}, 2.20),
+            )
         ),
         measured(model, tokenizer, rounds),
         compared(

@@ -121,6 +121,11 @@ class ScheduleCell(Cell):
     kinds = tuple(ROWS)
 
     @property
+    def replaced(self) -> Sequence[str]:
+        """Methods of the trainer in whose place are those of `Other`."""
+        return ROWS[self.kind][2]
+
+    @property
     def needs(self) -> "ScheduleCell | None":
         return None if self.kind == "base" else replace(self, kind="base")
 
@@ -131,7 +136,7 @@ class ScheduleCell(Cell):
         self, settings: CellSettings, data: DatasetDict, callbacks: Sequence[TrainerCallback] = (), **training
     ) -> Path:
         with ExitStack() as stack:
-            for method in ROWS[self.kind][2]:
+            for method in self.replaced:
                 stack.enter_context(patch.object(VATTrainer, method, getattr(Other, method)))
             return super().train(settings, data, callbacks, save_strategy="no", eval_strategy="no", **training)
 
