@@ -17,7 +17,14 @@ import torch
 from datasets import Dataset
 from transformers import DataCollatorWithPadding, set_seed
 
-from hf_vat import BertForVATClassification, BertVATConfig, InputError, VATTrainer, VATTrainingArguments
+from hf_vat import (
+    BertForVATClassification,
+    BertVATConfig,
+    InputError,
+    VATTrainer,
+    VATTrainingArguments,
+    fit_amortized,
+)
 from hf_vat.cli import method_settings, output_folder, parse_arguments, run
 from hf_vat.comparison import compare_explainers
 from hf_vat.data import planted_evidence, planted_tokenizer, planted_vocabulary
@@ -26,6 +33,12 @@ from hf_vat.report import table
 from hf_vat.training import show_epochs
 
 KS = (1, 2, 3, 4)
+OWN = ("attention", "attention_x_gradient")
+ANY = ("gradient", "input_x_gradient", "integrated_gradients", "occlusion", "lime", "shapley", "amortized")
+STUDENT_TEXTS, STUDENT = (
+    2000,
+    {"epochs": 10, "learning_rate": 1e-3, "head_learning_rate": 3e-3},
+)  # begins with random words
 SCORES = ("precision@1", "recall@2", "recall@4", "auprc", "prob_drop@2")
 
 
@@ -39,9 +52,7 @@ class PlantedArguments:
     train_size: int = field(default=12_000, metadata={"help": "Training texts."})
     epochs: float = field(default=6, metadata={"help": "Training epochs."})
     methods: list[str] = field(
-        default_factory=lambda: (
-            "attention gradient input_x_gradient integrated_gradients occlusion lime shapley".split()  # noqa: SIM905
-        ),
+        default_factory=lambda: [*OWN, *ANY],
         metadata={"help": "Methods to compare."},
     )
     settings: list[str] = field(
@@ -90,6 +101,10 @@ def one_run(args: PlantedArguments, methods: dict, variant: str, seed: int, fold
     tokenizer = planted_tokenizer(vocabulary)
     splits = planted_evidence(args.train_size, 1, args.texts, variant, vocabulary=vocabulary, seed=seed)
     model = train(args, splits["train"], tokenizer, seed, folder)
+    if "amortized" in methods:  # the other methods need nothing that is trained
+        learned = splits["train"]["text"][:STUDENT_TEXTS]
+        explainer = fit_amortized(model, tokenizer, learned, seed=seed, progress=True, **STUDENT)
+        methods = methods | {"amortized": {"explainer": explainer}}
     test = splits["test"]
     labels = np.array(test["label"])
     predicted = predict_outputs(model, tokenizer, tokenizer(test["text"][:])["input_ids"]).argmax(1)

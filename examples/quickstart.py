@@ -42,6 +42,9 @@ TOLD = {
     "ATT": "which weighs words by an attention that is trained for the right answer alone",
     "VAT": "whose attention is trained to explain",
 }
+# How words are scored, each in the one pass that predicts, by what it is called in the table.
+WAYS = {"": "attention", " × gradient": "attention_x_gradient"}
+BEST = " × gradient"
 K = 5
 SCORES = ("accuracy_drop", "prob_drop", "posthoc_gold", "posthoc_self")
 RANDOM_SEEDS = range(5)
@@ -75,15 +78,20 @@ def main():
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "VAT")
     texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-    explained = [name for name in SYSTEMS if name != "base"]
-    by_scorer = {"base": explained} | {name: [name] for name in explained}  # whose explanations each model scores
+    explained = {f"{name}{way}": name for name in SYSTEMS if name != "base" for way in WAYS}
+    by_scorer = {"base": list(explained)}  # whose explanations each model scores
+    for row, name in explained.items():
+        by_scorer.setdefault(name, []).append(row)
     inputs = len(explained) * len(texts)
     for names in by_scorer.values():
         inputs += Faithfulness.count_inputs(len(texts), len(names) + len(RANDOM_SEEDS), (K,))
     results = {"settings": describe(args, data)}
-    print("\nMeasuring: which words does the attention name, and what do the models say without them?", flush=True)
+    print("\nMeasuring: which words does each model name, and what do the models say without them?", flush=True)
     with progress_bar("measuring", inputs, True) as bar:
-        explanations = {name: explain(models[name], tokenizer, texts, labels=labels, bar=bar) for name in explained}
+        explanations = {
+            row: explain(models[name], tokenizer, texts, WAYS[row.removeprefix(name)], labels=labels, bar=bar)
+            for row, name in explained.items()
+        }
         for scorer, names in by_scorer.items():
             own = {name: explanations[name] for name in names}
             results[f"scorer={scorer}"] = measure(scorer, models, tokenizer, own, bar)
@@ -94,13 +102,13 @@ def main():
     write_report(
         folder / "report.html",
         "Which words decided? Movie reviews, BERT-ATT and BERT-VAT",
-        {name: own[:50] for name, own in explanations.items()},
+        {row: own[:50] for row, own in explanations.items()},
         settings=results["settings"] | {"seconds": results["seconds"]},
         tables=[Table("Results", columns, rows, caption)],
         figures={"Training": training_curves(logs)},
     )
     print(f"\n{table(columns, rows)}\n\n{caption}\n")
-    for explanation in explanations["VAT"][:3]:
+    for explanation in explanations[f"VAT{BEST}"][:3]:
         print(explanation.to_terminal(color=in_colour()), end="\n\n")
     print(f"Model:   {folder / 'VAT'}   (AutoModelForSequenceClassification.from_pretrained)")
     print(f"Report:  {folder / 'report.html'}\nResults: {folder / 'results.json'}")
@@ -208,16 +216,16 @@ def results_table(results: dict) -> tuple[list[str], list[list[str]], str]:
         return f"{ranking} / {100 * baseline['mean']:.1f} ± {100 * baseline['sd']:.1f}"
 
     rows = [["BERT-base", f"{100 * random['accuracy']:.1f}", *(beside_random(None, score) for score in SCORES)]]
-    for name in SYSTEMS:
-        if name != "base":
-            accuracy = results[f"scorer={name}"][name]["accuracy"]
-            cells = [beside_random(paper[name][f"{score}@{K}"], score) for score in SCORES]
-            rows.append([f"BERT-{name}", f"{100 * accuracy:.1f}", *cells])
+    for row, measured in paper.items():
+        if row != "random":
+            accuracy = results[f"scorer={row.partition(' ')[0]}"][row]["accuracy"]
+            cells = [beside_random(measured[f"{score}@{K}"], score) for score in SCORES]
+            rows.append([f"BERT-{row}", f"{100 * accuracy:.1f}", *cells])
     settings = results["settings"]
     caption = (
         f"Percent, n = {paper['random']['n_scored']} test sentences, seed {settings['seed']}. Each cell: the row's "
-        f"attention as ranking / random rankings (mean ± sd of {settings['random seeds']} seeds); BERT-base has no "
-        "ranking of its own and scores all of them, as in the paper. Each model as its own scorer: results.json."
+        f"ranking, by attention or by attention times gradient / random rankings (mean ± sd of {settings['random seeds']} seeds); "
+        "BERT-base has no ranking of its own and scores all of them, as in the paper. Each model as its own scorer: results.json."
     )
     return columns, rows, caption
 

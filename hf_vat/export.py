@@ -107,7 +107,11 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
     tokenizer.model_max_length = maximum_length(classifier.model, tokenizer)
     tokenizer.save_pretrained(folder)
     config = copy.deepcopy(classifier.model.config)
-    for name in ("auto_map", "custom_pipelines"):  # the file shall ask for no code
+    for name in (
+        "auto_map",
+        "custom_pipelines",
+        "explainer",
+    ):  # the file shall ask for no code, and for no other folder
         vars(config).pop(name, None)
     config.to_json_file(folder / "config.json")
     return folder

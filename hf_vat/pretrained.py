@@ -62,12 +62,13 @@ def load_classifier(name: str):
     return model, tokenizer
 
 
-def load_explainer(name: str, subfolder: str = ""):
+def load_explainer(name: str, subfolder: str = "", revision: str | None = None):
     """A model that scores the tokens of texts for a classifier, see [`hf_vat.amortized`].
 
     Args:
         name: a folder or a Hub id.
         subfolder: where in it the explainer is.
+        revision: of a Hub id.
 
     Raises:
         InputError: if there is none by that name, or a file of it is damaged.
@@ -76,7 +77,7 @@ def load_explainer(name: str, subfolder: str = ""):
     check_path(name)
     folder = name if not subfolder else str(check_path(name) / subfolder)
     local = check_path(folder).is_dir()
-    place: dict[str, Any] = {"subfolder": subfolder} if subfolder and not local else {}
+    place: dict[str, Any] = {} if local else {"subfolder": subfolder, "revision": revision}
     found = folder if local else name
     with read_from(found, CONFIG, as_what):
         config = AutoConfig.from_pretrained(found, trust_remote_code=False, **place)

@@ -5,6 +5,9 @@ from inspect import signature
 import pytest
 
 from hf_vat.errors import InputError
+from hf_vat.explanations import METHODS
+
+ALONE = {name: method for name, method in METHODS.items() if not method.fitted}  # methods that need nothing but a model
 
 
 def refuses(*cases):

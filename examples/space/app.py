@@ -32,7 +32,13 @@ QUICKSTART = "runs/quickstart/VAT"
 MAX_WORDS, MAX_CHARACTERS = 200, 2000
 # Seconds, not minutes, for a visitor who waits. The page tells these settings.
 SETTINGS = {"lime": {"n_samples": 300}, "shapley": {"n_samples": 10}}
-PREFERRED = ("attention_x_gradient", "attention", "mask", "occlusion", "gradient", "random")  # fast ones, the model's own first
+PREFERRED = (
+    "attention_x_gradient",
+    "mask",
+    "occlusion",
+    "gradient",
+    "random",
+)  # fast ones, the model's own first
 SCORES = {
     "attention": "the model's own attention",
     "attention_x_gradient": "the model's own attention times its gradient",

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,24 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel
 
-from hf_vat.callers import as_classifier
+from hf_vat.callers import TextFunction, as_classifier
 from hf_vat.errors import InputError, check_path, check_texts, parse_json
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.store import model_digest
-from hf_vat.explanations.students import check_names
-from hf_vat.inference import check_classifier, encode_texts, progress_bar, whole_number
+from hf_vat.explanations.students import check_names, check_reads
+from hf_vat.inference import check_classifier, encode_texts, predict_outputs, progress_bar, whole_number
 from hf_vat.models.words import maximum_length
-from hf_vat.pretrained import CONFIG, SAFE, load_explainer
+from hf_vat.pretrained import CONFIG, SAFE, load_explainer, read_from
 from hf_vat.writing import locked, remove_partial, write_text
 
 from .card import explainer_card
 from .student import explained_variance, new_student, train_student
-from .teacher import TEACHERS, base_values, has_second_round, teach, teacher_settings
+from .teacher import ADDS_UP, TEACHERS, has_second_round, no_word_ids, teach, teacher_settings
 
 RUN_NAME = "distillation.json"
 STATE_NAME = "student_state.safetensors"  # what a run goes on from between epochs
-INSIDE = "explainer"  # the folder of an explainer in that of its classifier
+INSIDE = ("explainer", "explainer-2")  # folders in that of the classifier, of which its configuration names one
+_HALF_WRITTEN = ".hf_vat-explainer-"
 _HELD_OUT, _MOST_HELD_OUT = 0.1, 200
 
 
@@ -87,8 +89,18 @@ def fit_amortized(
         raise InputError("layers are those of the classifier's encoder; leave them out beside a student.")
     model, tokenizer = as_classifier(model, tokenizer)
     check_classifier(model)
-    numbers = {"epochs": epochs, "batch_size": batch_size} | ({} if layers is None else {"layers": layers})
+    if isinstance(model, TextFunction):
+        raise InputError(
+            "A function has no tokens that a student could read: their ids are those of this process alone. Give a model."
+        )
+    if tokenizer.pad_token_id is None:
+        raise InputError(
+            f"{type(tokenizer).__name__} has no padding token, which training needs; set tokenizer.pad_token and "
+            "model.config.pad_token_id."
+        )
+    numbers: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size}
     numbers = {name: whole_number(name, number, 1) for name, number in numbers.items()}
+    layers = None if layers is None else whole_number("layers", layers, 1)
     seed = whole_number("seed", seed, 0, 2**32 - 1)
     for name, rate in (("learning_rate", learning_rate), ("head_learning_rate", head_learning_rate)):
         if not isinstance(rate, int | float) or not 0 <= rate < float("inf"):
@@ -98,19 +110,23 @@ def fit_amortized(
     longest = min(maximum_length(model, tokenizer), maximum_length(begun, tokenizer))
     encoded = encode_texts(tokenizer, check_texts(texts), model, longest if max_length is None else max_length)
     encoded = [text for text in encoded if any(text.seen)]
+    check_reads(begun, [text.typed_ids for text in encoded])
     if len(encoded) < 2:
         raise InputError("There are fewer than two texts with words to learn from; give a thousand or more.")
     run = {
         "teacher": teacher,
         "settings": settings,
         "student": student,
+        "layers": layers,
         **numbers,
         "learning_rate": learning_rate,
         "head_learning_rate": head_learning_rate,
         "seed": seed,
         "texts": len(encoded),
+        "inputs": sha256(json.dumps([text.typed_ids for text in encoded]).encode()).hexdigest(),
         "classifier": model_digest(model),
     }
+    cost = sum(METHODS[teacher].cost(text, settings) for text in encoded)  # which may refuse a text
     folder = None if output_dir is None else check_path(output_dir)
     with ExitStack() as stack:
         if folder is not None:
@@ -122,14 +138,16 @@ def fit_amortized(
             stack.enter_context(locked(folder, "wait until it has ended, or choose another output_dir"))
             remove_partial(folder)
         held_out = min(int(len(encoded) * _HELD_OUT) or 1, _MOST_HELD_OUT)
-        cost = sum(METHODS[teacher].cost(text, settings) for text in encoded)
         cost += cost // 2 if has_second_round(teacher, settings) else 0
         total = cost + len(encoded) + numbers["epochs"] * (len(encoded) - held_out)
         bar = stack.enter_context(progress_bar(f"amortized {teacher}", total, progress))
         taught = teach(model, tokenizer, encoded, teacher, settings, numbers["batch_size"], seed, folder, bar)
         order = np.random.default_rng(seed).permutation(len(taught))
         unseen, learned = ([taught[place] for place in some] for some in (order[:held_out], order[held_out:]))
-        bases = base_values(taught)
+        without = no_word_ids(model, tokenizer, encoded, settings["operator"])
+        base = None if without is None else predict_outputs(model, tokenizer, [without])[0]
+        adds_up = base is not None and teacher in ADDS_UP
+        bases = base if adds_up else None
         train_student(
             begun,
             tokenizer,
@@ -145,7 +163,8 @@ def fit_amortized(
         )
         run["explained_variance"] = explained_variance(begun, tokenizer, unseen, bases, numbers["batch_size"])
         begun.config.teacher, begun.config.teacher_settings = teacher, settings
-        begun.config.base_values = None if bases is None else bases.tolist()
+        begun.config.no_word_ids, begun.config.adds_up = without, adds_up
+        begun.config.no_word_outputs = None if base is None else base.tolist()
         if folder is not None:
             _finish(folder, begun, tokenizer, run)
             begun.config.name_or_path = str(folder)
@@ -156,36 +175,42 @@ def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path
     """Put an explainer into the folder of its classifier, where `explain(method="amortized")` and the pipeline
     `text-classification-explained` find it by `explainer` in the classifier's configuration.
 
+    The configuration changes last, and names a folder that is whole, whenever the process is killed.
+
     Args:
         folder: what `save_pretrained` has written of the classifier.
         explainer: what [`fit_amortized`] has trained.
 
     Returns:
-        The explainer's folder. One that was there is replaced.
+        The explainer's folder. One that was there before is replaced.
 
     Raises:
         InputError: if the folder has no classifier, or one of other classes, or holds something else by that name.
     """
     folder = check_path(folder)
-    place, config_file = folder / INSIDE, folder / CONFIG
+    config_file = folder / CONFIG
     if not config_file.is_file():
         raise InputError(f"{folder} has no {CONFIG}; give a folder that save_pretrained has written.")
     fields = parse_json(config_file.read_text(encoding="utf-8"))
     check_names(explainer, _Holder(AutoConfig.from_pretrained(folder, trust_remote_code=False)))
-    if place.exists() and (not place.is_dir() or not _is_explainer(place)):
-        raise InputError(f"{place} is there already, and is no explainer; move it away.")
+    before = fields.get("explainer")
+    place = next(folder / name for name in INSIDE if name != before)
     with locked(folder, "wait until it has ended"):
-        written = folder / f".hf_vat-{uuid4().hex}"
+        for path in folder.glob(f"{_HALF_WRITTEN}*"):  # of a process that was killed
+            shutil.rmtree(path)
+        if place.exists():
+            if not _is_explainer(place):
+                raise InputError(f"{place} is there already, and is no explainer; move it away.")
+            shutil.rmtree(place)
+        written = folder / f"{_HALF_WRITTEN}{uuid4().hex}"
         try:
             explainer.save_pretrained(written)
-            if place.exists():
-                place.rename(written / "replaced")
             written.rename(place)
-            shutil.rmtree(place / "replaced", ignore_errors=True)
         finally:
             shutil.rmtree(written, ignore_errors=True)
-        if fields.get("explainer") != INSIDE:
-            write_text(config_file, json.dumps(fields | {"explainer": INSIDE}, indent=2, sort_keys=True) + "\n")
+        write_text(config_file, json.dumps(fields | {"explainer": place.name}, indent=2, sort_keys=True) + "\n")
+        if before in INSIDE and _is_explainer(folder / before):
+            shutil.rmtree(folder / before)
     return place
 
 
@@ -197,22 +222,25 @@ class _Holder:
 
 
 def _is_explainer(folder: Path) -> bool:
+    """Whether a folder has what [`attach_explainer`] writes, and nothing beside it, such as a run."""
     try:
-        return "teacher" in parse_json((folder / CONFIG).read_text(encoding="utf-8"))
+        own = "teacher" in parse_json((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
+    return own and {path.name for path in folder.iterdir()} <= {CONFIG, "model.safetensors"}
 
 
 def _student_from(name: str, model) -> PreTrainedModel:
     check_path(name)
-    student: Any = AutoModelForTokenClassification.from_pretrained(
-        name,
-        id2label=dict(model.config.id2label),
-        label2id={name: label for label, name in model.config.id2label.items()},
-        ignore_mismatched_sizes=True,
-        dtype=torch.float32,
-        **SAFE,
-    )
+    with read_from(name, CONFIG, " as the beginning of a student"):
+        student: Any = AutoModelForTokenClassification.from_pretrained(
+            name,
+            id2label=dict(model.config.id2label),
+            label2id={name: label for label, name in model.config.id2label.items()},
+            ignore_mismatched_sizes=True,
+            dtype=torch.float32,
+            **SAFE,
+        )
     return student.to(model.device)
 
 
@@ -231,7 +259,8 @@ def _begin(folder: Path, run: dict) -> PreTrainedModel | None:
         return None
     try:
         found = parse_json(file.read_text(encoding="utf-8"))
-        different = [name for name, value in run.items() if found.get(name) != json.loads(json.dumps(value))]
+        given = json.loads(json.dumps(run))
+        different = [name for name, value in given.items() if name not in found or found[name] != value]
     except (ValueError, AttributeError) as error:
         raise InputError(f"output_dir {folder} holds other files and no run; choose an empty or new folder.") from error
     if different:

@@ -48,9 +48,14 @@ def new_student(model, layers: int | None, seed: int) -> PreTrainedModel:
     config.label2id = {name: label for label, name in config.id2label.items()}
     config.problem_type = None
     if layers is not None:
-        if not 1 <= layers <= config.num_hidden_layers:
-            raise InputError(f"layers is {layers}; the classifier's encoder has 1 to {config.num_hidden_layers}.")
-        config.num_hidden_layers = layers
+        most = getattr(config, "num_hidden_layers", 1)
+        if not 1 <= layers <= most:
+            raise InputError(f"layers is {layers}; the classifier's encoder has 1 to {most}.")
+        if most > 1:
+            config.num_hidden_layers = layers
+        if getattr(config, "layer_types", None):  # of ModernBERT and its kin
+            config.layer_types = config.layer_types[:layers]
+        config = kind.from_dict(config.to_dict())  # which checks it now, and not when it is saved
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         student = AutoModelForTokenClassification.from_config(config)
@@ -81,7 +86,6 @@ def train_student(
     AdamW with a rate that falls to 0 in a line. Each epoch draws from a seed of its own, so that a run that goes on from
     `state`, what the last epoch has left, ends where it would have ended.
     """
-    device = student.device
     encoder = list(student.base_model.parameters())
     known = set(encoder)
     groups = [
@@ -93,8 +97,7 @@ def train_student(
     begun = 0 if state is None or not state.is_file() else _read_state(state, student, optimizer)
     step = begun * steps // epochs
     bar.update(begun * len(texts))
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
+    with torch.random.fork_rng():
         for epoch in range(begun, epochs):
             torch.manual_seed(1_000_003 * seed + epoch)
             student.train()

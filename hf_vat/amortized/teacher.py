@@ -8,9 +8,11 @@ from tqdm.auto import tqdm
 
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
+from hf_vat.faithfulness.perturb import Operator
 from hf_vat.models.words import EncodedText
 
-TEACHERS = tuple(name for name, method in METHODS.items() if method.at_once and name != "amortized")
+TEACHERS = tuple(name for name, method in METHODS.items() if method.at_once and not method.fitted)
+ADDS_UP = ("shapley",)  # teachers whose scores are f(text) - f(no word) together
 _DEFAULTS: dict[str, dict] = {
     "shapley": {"n_samples": 4},
     "lime": {"n_samples": 300},
@@ -25,13 +27,11 @@ class Taught:
         text: as the classifier reads it.
         scores: of the words that it sees, [n, C].
         outputs: what the classifier says of it, [C].
-        base: what it says of the text without any word, [C]; None if the teacher's scores do not add up to the difference.
     """
 
     text: EncodedText
     scores: np.ndarray
     outputs: np.ndarray
-    base: np.ndarray | None
 
 
 def teacher_settings(teacher: str, given: dict) -> dict:
@@ -93,15 +93,14 @@ def teach(
     return [_taught(text, of_text) for text, of_text in zip(texts, rounds, strict=True)]
 
 
-def base_values(texts: list[Taught]) -> np.ndarray | None:
-    """What the classifier says of a text without any word, [C], if the teacher's scores add up to the difference, and if it is the same
-    whatever the text: not if words are replaced, or for single texts beside pairs."""
-    bases = [one.base for one in texts if one.base is not None]
-    same = len(bases) == len(texts) and bool(np.ptp(bases, 0).max() < 1e-5)
-    return bases[0] if same else None
+def no_word_ids(model, tokenizer, texts: list[EncodedText], operator: str) -> list[int] | None:
+    """What the classifier is given for a text without any word, if it is the same whatever the text: not if words are replaced, or
+    for single texts beside pairs."""
+    without = Operator.of(operator, tokenizer, model)
+    found = {tuple(without.keep(text, np.zeros((1, len(text.words)), dtype=bool))[0]) for text in texts}
+    return list(found.pop()) if len(found) == 1 else None
 
 
 def _taught(text: EncodedText, rounds: list[list[Explanation]]) -> Taught:
     scores = np.mean([[one.scores for one in of_round] for of_round in rounds], 0).T[text.seen]  # [n, C]
-    base = [one.details["base_value"] for one in rounds[0] if "base_value" in one.details]
-    return Taught(text, scores, np.array(rounds[0][0].probabilities), np.array(base) if base else None)
+    return Taught(text, scores, np.array(rounds[0][0].probabilities))

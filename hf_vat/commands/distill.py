@@ -58,6 +58,10 @@ def main():
     refuse_without_effect("distill", given_options(ARGUMENTS), settings_of(args, data_args))
     if args.attach and not check_path(args.model).is_dir():
         raise InputError(f"--attach is for a classifier in a folder, but --model is {args.model}; leave it out.")
+    if args.attach and check_path(args.output_dir).resolve().parent == check_path(args.model).resolve():
+        raise InputError(
+            f"--output_dir {args.output_dir} is in the classifier's folder, where --attach puts the student alone; choose another."
+        )
     prefix = f"{args.teacher}."
     [settings] = method_settings([args.teacher], [prefix + one.removeprefix(prefix) for one in args.settings]).values()
     model, tokenizer = load_classifier(args.model)

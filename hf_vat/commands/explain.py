@@ -43,7 +43,7 @@ from hf_vat.data.formats import listed
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.explanations.store import Store, split
+from hf_vat.explanations.store import Store, split, told
 from hf_vat.inference import encode_texts, model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 # Streamed texts that are in memory at a time. Of a slow method a tenth, since shards are cut between them.
 _TOGETHER = 1000
-_FAST = ("attention", "attention_x_gradient", "mask", "random")  # one model input for each text
+_FAST = ("attention", "attention_x_gradient", "amortized", "mask", "random")  # one or two model inputs for each text
 
 
 @dataclass
@@ -115,6 +115,7 @@ def main():
     tables = {name: files[name] for name in ("csv", "parquet") if name in files}
     model, tokenizer = load_classifier(args.model)
     model = in_windows(model, tokenizer, args.max_length)
+    settings = METHODS[args.method].prepare(check_settings(args.method, **settings), model, tokenizer)
     target = None if args.target is None else _target(args.target, class_names(model.config))
     if data_args.streaming and target is None:
         _refuse_several(Problem.of(model.config))
@@ -188,7 +189,10 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
         settings["seed"] = args.seed
     if target is not None:
         settings["target"] = target
-    return Store(save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings})
+    settings, states = told(settings)
+    return Store(
+        save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings, **states}
+    )
 
 
 def _encode_next(

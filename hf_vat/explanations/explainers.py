@@ -9,7 +9,6 @@ from itertools import islice
 from os import PathLike
 from typing import Any
 
-from torch import nn
 from tqdm.auto import tqdm
 
 from hf_vat.callers import as_classifier
@@ -35,7 +34,7 @@ from . import gradients
 from .analysis import Analysis
 from .explanation import Explanation
 from .methods import METHODS, check_settings
-from .store import Store, model_digest, split
+from .store import Store, split, told
 
 _WINDOW = 1024  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
@@ -169,16 +168,14 @@ def explain(
         for text, repeated in zip(encoded, again, strict=True)
     ]
 
-    settings = METHODS[method].prepare(settings, model)
-    models = {name: value for name, value in settings.items() if isinstance(value, nn.Module)}
+    settings = METHODS[method].prepare(settings, model, tokenizer)
+    recorded, states = told(settings)
     common = {
         "method": method,
         "label_names": problem.names,
         "problem_type": problem.kind,
         "model": model_name(model),
-        "settings": settings
-        | {name: model_name(value) for name, value in models.items()}
-        | ({"seed": seed} if METHODS[method].draws else {}),
+        "settings": recorded | ({"seed": seed} if METHODS[method].draws else {}),
     }
     windows = _windows(costs, again)
     ends, part = [window.stop for window in windows], range(len(encoded))
@@ -191,7 +188,6 @@ def explain(
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
-            states = {f"{name} state": model_digest(value) for name, value in models.items()}
             store = Store(save_to, model, encoded, {**common, **states, "targets": targets, "gold": golds})
             if shard is not None:
                 store.finished = store.count()
@@ -335,7 +331,7 @@ _NEEDED = {
 
 def _refusal(model, method: str, field: str, output) -> InputError:
     """What to do with a model whose output lacks a field that the method reads."""
-    others = ", ".join(repr(name) for name, other in METHODS.items() if not other.reads)
+    others = ", ".join(repr(name) for name, other in METHODS.items() if not other.reads and not other.fitted)
     own = "".join(
         f"method={name!r}, which reads the {' and '.join(other.reads)} that it gives, "
         for name, other in METHODS.items()

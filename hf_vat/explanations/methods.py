@@ -35,7 +35,9 @@ class Method:
         asks: from the settings to what the model's forward pass is told, so that its output has them.
         draws: whether the method draws random numbers.
         at_once: whether the inputs for one target of a text are those for every other.
-        prepare: from the settings as they are given to those that the method reads, for a model. May refuse them.
+        fitted: whether the method needs something that was fitted to the model before.
+        prepare: from the settings as they are given to those that the method reads, for a model and its tokenizer. May refuse
+            them.
     """
 
     scores: Callable[[Analysis], list[WordScores]]
@@ -46,7 +48,8 @@ class Method:
     asks: Callable[[dict], dict] = lambda settings: {}
     draws: bool = False
     at_once: bool = False
-    prepare: Callable[[dict, Any], dict] = lambda settings, model: settings
+    fitted: bool = False
+    prepare: Callable[[dict, Any, Any], dict] = lambda settings, model, tokenizer: settings
 
 
 def check_settings(method: str, /, **given) -> dict:
@@ -164,7 +167,12 @@ METHODS: dict[str, Method] = {
         at_once=True,
     ),
     "amortized": Method(
-        amortized, {"explainer": None}, cost=lambda text, settings: 1, at_once=True, prepare=with_explainer
+        amortized,
+        {"explainer": None},
+        cost=lambda text, settings: 1,
+        at_once=True,
+        fitted=True,
+        prepare=with_explainer,
     ),
     "random": Method(_random, draws=True),
 }

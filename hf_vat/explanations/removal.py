@@ -8,6 +8,9 @@ add up in float32, so to 1e-7 only. What is left beside the batching, Ridge (sci
 float64, is done here; the tests compare it with Captum.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from hf_vat.errors import InputError, import_extra
@@ -42,12 +45,13 @@ def lime(analysis: Analysis) -> list[WordScores]:
     """
     ridge = import_extra("sklearn.linear_model").Ridge
     n_samples = analysis.settings["n_samples"]
-    subsets = []
-    for text, n in zip(analysis.texts, _word_counts(analysis), strict=True):
+
+    def drawn(text: EncodedText, n: int) -> np.ndarray:
         generator = text_generator(analysis.seed, text)
         lacking = np.concatenate([[0], generator.integers(1, n + 1, n_samples - 1)]) if n else np.zeros(n_samples)
-        ranks = generator.random((n_samples, n)).argsort(1).argsort(1)
-        subsets.append(ranks >= lacking[:, None])
+        return generator.random((n_samples, n)).argsort(1).argsort(1) >= lacking[:, None]
+
+    subsets = _for_each(analysis, drawn)
     results = []
     for text, kept, values in zip(analysis.texts, subsets, _ask(analysis, subsets), strict=True):
         if not kept.shape[1]:
@@ -80,15 +84,13 @@ def shapley(analysis: Analysis) -> list[WordScores]:
     if exact:
         subsets = [_all_subsets(n) for n in counts]
     else:
-        ranks = [
-            random_orders(text_generator(analysis.seed, text), analysis.settings["n_samples"], n)
-            for text, n in zip(analysis.texts, counts, strict=True)
-        ]
-        # for each order [P, n]: no word, the first, the first two, ... [P, n + 1, n]
-        subsets = [
-            (rank[:, None] < np.arange(n + 1)[:, None]).reshape(len(rank) * (n + 1), n)
-            for rank, n in zip(ranks, counts, strict=True)
-        ]
+
+        def drawn(text: EncodedText, n: int) -> tuple[np.ndarray, np.ndarray]:
+            rank = random_orders(text_generator(analysis.seed, text), analysis.settings["n_samples"], n)
+            # for each order [P, n]: no word, the first, the first two, ... [P, n + 1, n]
+            return rank, (rank[:, None] < np.arange(n + 1)[:, None]).reshape(len(rank) * (n + 1), n)
+
+        ranks, subsets = zip(*_for_each(analysis, drawn), strict=True)
     results = []
     for place, (text, n, values) in enumerate(zip(analysis.texts, counts, _ask(analysis, subsets), strict=True)):
         details = {"base_value": float(values[0])}
@@ -141,6 +143,15 @@ def shapley_cost(text: EncodedText, settings: dict) -> int:
     return 2**n
 
 
+def _for_each(analysis: Analysis, make: Callable[[EncodedText, int], Any]) -> list:
+    """What is made of each text and the number of its words that are seen; once for a text that comes several times in a row."""
+    found: list = []
+    for place, text in enumerate(analysis.texts):
+        again = place and text is analysis.texts[place - 1]
+        found.append(found[-1] if again else make(text, sum(text.seen)))
+    return found
+
+
 def _word_counts(analysis: Analysis) -> list[int]:
     """Only words that the model sees are features."""
     return [sum(text.seen) for text in analysis.texts]
@@ -152,7 +163,7 @@ def _scores(text: EncodedText, values: np.ndarray, details: dict | None = None) 
     return WordScores(scores.tolist(), details or {})
 
 
-def _ask(analysis: Analysis, subsets: list[np.ndarray]) -> list[np.ndarray]:
+def _ask(analysis: Analysis, subsets: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The target's probability, or score, on subsets of each text's seen words.
 
     A text that comes several times in a row, with a target each, is asked once.

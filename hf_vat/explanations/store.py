@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 import torch
 
 from hf_vat.errors import InputError, check_path, parse_json
+from hf_vat.inference import model_name
 from hf_vat.models.words import EncodedText
 from hf_vat.writing import locked, written_beside
 
@@ -387,10 +388,18 @@ def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number:
         ) from error
 
 
+def told(settings: dict) -> tuple[dict, dict]:
+    """Settings as explanations have them, with the names of models among them, and the state of each of these."""
+    models = {name: value for name, value in settings.items() if isinstance(value, torch.nn.Module)}
+    names = {name: model_name(value) for name, value in models.items()}
+    return {**settings, **names}, {f"{name}{_STATE}": model_digest(value) for name, value in models.items()}
+
+
 def model_digest(model) -> str:
     """Two models in one folder, one after the other, must not be mixed, nor two that differ in a setting."""
     settings = {name: value for name, value in model.config.to_dict().items() if not name.startswith("_")}
-    settings.pop("transformers_version", None)
+    for name in ("transformers_version", "explainer"):  # who wrote it, and what lies beside it
+        settings.pop(name, None)
     digest = sha256(f"{type(model).__name__} {json.dumps(settings, sort_keys=True, default=str)}".encode())
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())

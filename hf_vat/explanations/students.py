@@ -5,6 +5,7 @@ the classifier, and those of a word's tokens add up. [`hf_vat.amortized`] trains
 amortised Shapley values of texts (Yang et al., ACL 2023).
 """
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -12,13 +13,16 @@ import numpy as np
 from torch import nn
 
 from hf_vat.errors import InputError
-from hf_vat.inference import forward_batches
+from hf_vat.inference import embedding_rows, forward_batches, predict_outputs
+from hf_vat.models.words import TYPE_BITS, positions_of
 from hf_vat.pretrained import load_explainer
 
 from .analysis import Analysis, WordScores
 
+_SAME = 0.02  # how far what a classifier says of no word may be from what it said when the explainer was made, as in half precision
 
-def with_explainer(settings: dict, model) -> dict:
+
+def with_explainer(settings: dict, model, tokenizer) -> dict:
     """Settings whose explainer is a model.
 
     Raises:
@@ -32,13 +36,31 @@ def with_explainer(settings: dict, model) -> dict:
                 'method="amortized" reads an explainer, and the model has none in its folder; give one as explainer, a folder, a Hub '
                 "id or a model. `hf-vat distill` and hf_vat.fit_amortized train one."
             )
-        explainer = load_explainer(name, place).to(model.device)
+        revision = getattr(model.config, "_commit_hash", None)
+        explainer = load_explainer(name, place, revision).to(model.device)
     elif isinstance(explainer, str):
         explainer = load_explainer(explainer).to(model.device)
     elif not isinstance(explainer, nn.Module):
         raise InputError(f"explainer is {type(explainer).__name__}; give a folder, a Hub id or a model.")
     check_names(explainer, model)
+    check_same(explainer, model, tokenizer)
     return {**settings, "explainer": explainer}
+
+
+def check_same(explainer: Any, model, tokenizer) -> None:
+    """
+    Raises:
+        InputError: if the classifier says something else of a text without any word than when the explainer was made.
+    """
+    ids, before = (getattr(explainer.config, name, None) for name in ("no_word_ids", "no_word_outputs"))
+    if ids is None:
+        return
+    now = predict_outputs(model, tokenizer, [ids])[0]
+    if np.abs(now - before).max() > _SAME * max(1.0, np.abs(before).max()):
+        raise InputError(
+            "The explainer was made for another classifier, or for this one before it was trained further: of a text without words it "
+            f"said {np.round(before, 3).tolist()}, and says {np.round(now, 3).tolist()}. Make another one: hf-vat distill."
+        )
 
 
 def check_names(explainer: Any, model) -> None:
@@ -55,14 +77,15 @@ def check_names(explainer: Any, model) -> None:
 
 
 def amortized(analysis: Analysis) -> list[WordScores]:
-    """The explainer's scores of the target. Where its configuration has `base_values`, f(no word), as one that has learned from
-    Shapley values, they add up to f(text) - f(no word): each word gets an equal share of what they lack (Ruiz et al. 1998; Jethani
+    """The explainer's scores of the target. Where its configuration says `adds_up`, as that of one that has learned from Shapley
+    values, they add up to f(text) - f(no word): each word gets an equal share of what they lack (Ruiz et al. 1998; Jethani
     et al. 2022, §3).
 
     Details: `base_value`, f(no word), where they add up.
     """
     explainer, rows = analysis.settings["explainer"], [tuple(text.typed_ids) for text in analysis.texts]
     unique = list(dict.fromkeys(rows))
+    check_reads(explainer, unique)
     tokens: dict[tuple[int, ...], np.ndarray] = {}
     with closing(forward_batches(explainer, analysis.tokenizer, unique, analysis.batch_size)) as batches:
         for positions, output in batches:
@@ -70,7 +93,7 @@ def amortized(analysis: Analysis) -> list[WordScores]:
             for position, row in zip(positions, logits, strict=True):
                 tokens[unique[position]] = row[: len(unique[position])]
             analysis.bar.update(len(positions))
-    bases = getattr(explainer.config, "base_values", None)
+    bases = explainer.config.no_word_outputs if getattr(explainer.config, "adds_up", False) else None
     results = []
     for text, row, target, outputs in zip(analysis.texts, rows, analysis.targets, analysis.outputs, strict=True):
         scores, details = text.word_scores(tokens[row][:, target].tolist()), {}
@@ -80,6 +103,22 @@ def amortized(analysis: Analysis) -> list[WordScores]:
             scores = [score + share * seen for score, seen in zip(scores, text.seen, strict=True)]
         results.append(WordScores(scores, details))
     return results
+
+
+def check_reads(explainer, rows: Sequence[Sequence[int]]) -> None:
+    """
+    Raises:
+        InputError: if an explainer cannot read lists of typed token ids, as they are too long or of another vocabulary.
+    """
+    longest, most = max(map(len, rows), default=0), positions_of(explainer)
+    if longest > most:
+        raise InputError(f"The explainer reads {most} tokens of a text, and one has {longest}; give max_length={most}.")
+    known = embedding_rows(explainer)
+    highest = max((one % 2**TYPE_BITS for row in rows for one in row), default=0)
+    if highest >= known:
+        raise InputError(
+            f"The explainer has embeddings for {known} tokens, and the tokenizer gives the id {highest}; it was made for another vocabulary."
+        )
 
 
 def token_logits(explainer, output):

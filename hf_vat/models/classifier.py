@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -311,6 +312,9 @@ class VATClassifier(_Base):
                 "type": "text",
             }
         self.config.custom_pipelines = pipelines
+        explainer = getattr(self.config, "explainer", None)  # which lies beside this very model, see hf_vat.amortized
+        if explainer is not None and not Path(save_directory, explainer).is_dir():
+            del self.config.explainer
         # FSDP2 puts a class of its own in the place of the model's, whose code would be saved in the place of this one's.
         of_fsdp, own = type(self), next(cls for cls in type(self).__mro__ if not cls.__name__.startswith("FSDP"))
         try:

@@ -7,7 +7,7 @@ from transformers.utils import logging
 from .attribution import CENTERS, of_log_odds, takes_center
 from .classes import class_id, class_names
 from .problems import MULTI_LABEL, SINGLE_LABEL, Problem
-from .words import PAIR, encode_words, maximum_length
+from .words import PAIR, TYPE_BITS, encode_words, maximum_length, positions_of
 
 logger = logging.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
     that `pipeline(model=folder, trust_remote_code=True)` finds it where hf_vat is not installed.
     """
 
-    _explainer = None  # loaded when it is first needed
+    _explainer = None  # loaded when it is first needed; False if it cannot be used
     _load_tokenizer = True  # type: ignore[assignment]  # of these the base class says that they are None
     _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False  # type: ignore[assignment]
 
@@ -164,7 +164,9 @@ class ExplainedTextClassificationPipeline(Pipeline):
                 )
             if any("\ud800" <= character <= "\udfff" for character in part):
                 raise ValueError(f"The text {part[:40]!r} contains half a character (a lone surrogate); correct it.")
-        largest = maximum_length(self.model, self.tokenizer)
+        largest, explainer = maximum_length(self.model, self.tokenizer), self._load_explainer()
+        if explainer is not None:
+            largest = min(largest, positions_of(explainer))
         encoded = encode_words(self.tokenizer, [text], min(max_length or largest, largest))[0]
         if encoded.truncated:
             logger.warning_once(
@@ -231,29 +233,61 @@ class ExplainedTextClassificationPipeline(Pipeline):
         return results[0] if top_k is _NOT_GIVEN else results[:top_k]
 
     def _load_explainer(self):
-        """The explainer in the model's folder, if its configuration names one; see `hf_vat.amortized`."""
+        """The explainer in the model's folder, if its configuration names one; see `hf_vat.amortized`. One that cannot be used, such
+        as of a copy without it, or of a model that was trained further, is left out with a warning."""
         place = getattr(self.model.config, "explainer", None)
-        if place is not None and self._explainer is None:
-            self._explainer = AutoModelForTokenClassification.from_pretrained(
+        if place is None or self._explainer is not None:
+            return self._explainer or None
+        self._explainer = False
+        try:
+            found, info = AutoModelForTokenClassification.from_pretrained(
                 self.model.config.name_or_path,
                 subfolder=place,
                 revision=getattr(self.model.config, "_commit_hash", None),
                 use_safetensors=True,
                 trust_remote_code=False,
+                output_loading_info=True,
             )
-            self._explainer.eval().to(self.model.device)
-        return self._explainer
+            if info["missing_keys"]:
+                raise ValueError(f"it lacks {', '.join(sorted(info['missing_keys'])[:3])}.")
+            self._check_same(found.config)
+        except Exception as error:  # transformers raises any kind for what it did not expect
+            told = " ".join(str(error).split())[:300]
+            logger.warning(f"The explainer {place!r} of {self.model.config.name_or_path} is left out: {told}")
+        else:
+            self._explainer = found.eval().to(self.model.device)
+        return self._explainer or None
+
+    def _check_same(self, config) -> None:
+        """
+        Raises:
+            ValueError: if an explainer is for other classes, or its classifier said something else of a text without words.
+        """
+        if dict(config.id2label) != dict(self.model.config.id2label):
+            raise ValueError("it is for other classes.")
+        ids, before = getattr(config, "no_word_ids", None), getattr(config, "no_word_outputs", None)
+        if ids is None or before is None:
+            return
+        typed = torch.tensor([ids], device=self.model.device)
+        inputs = {"input_ids": typed % 2**TYPE_BITS, "attention_mask": torch.ones_like(typed)}
+        if "token_type_ids" in self.tokenizer.model_input_names:
+            inputs["token_type_ids"] = typed >> TYPE_BITS
+        with torch.no_grad():
+            logits = self.model(**inputs).logits[0].double().cpu()
+        now, known = Problem.of(self.model.config).outputs(logits), torch.tensor(before, dtype=torch.float64)
+        if (now - known).abs().max() > 0.02 * known.abs().max().clamp(min=1):
+            raise ValueError("it was made for another classifier, or for this one before it was trained further.")
 
     def _explained(self, outputs, attended) -> list[list[float]]:
         """For each class the scores of each word by the explainer, as `explain(method="amortized")` has them."""
         assert self._explainer is not None
-        encoded, bases = outputs["encoded"], getattr(self._explainer.config, "base_values", None)
+        encoded, config = outputs["encoded"], self._explainer.config
         by_class = [encoded.word_scores(row) for row in outputs["explained"][0][attended].double().T.tolist()]
-        if bases is None:
+        if not getattr(config, "adds_up", False):
             return by_class
         found = Problem.of(self.model.config).outputs(outputs["logits"][0].double()).tolist()
         completed, words = [], max(sum(encoded.seen), 1)
-        for scores, base, output in zip(by_class, bases, found, strict=True):
+        for scores, base, output in zip(by_class, config.no_word_outputs, found, strict=True):
             share = (output - base - sum(scores)) / words
             completed.append([score + share * seen for score, seen in zip(scores, encoded.seen, strict=True)])
         return completed

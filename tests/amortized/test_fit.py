@@ -24,7 +24,7 @@ from hf_vat import EncoderForVATClassification, InputError, WordEncoderConfig, e
 from hf_vat.amortized import attach_explainer
 from hf_vat.amortized import fit as fitting
 from hf_vat.amortized.student import _errors, new_student
-from hf_vat.amortized.teacher import base_values, teach, teacher_settings
+from hf_vat.amortized.teacher import no_word_ids, teach, teacher_settings
 from hf_vat.data.vocabulary import train_word_tokenizer
 from hf_vat.explanations import load_explanations
 from hf_vat.faithfulness import Faithfulness, precision_recall_f1_at_k
@@ -80,7 +80,7 @@ def test_scores_add_up_whatever_the_student_says(learned):
             if one.words:
                 assert sum(one.scores) + one.details["base_value"] == pytest.approx(one.probabilities[target], abs=1e-6)
     nothing = explain(model, tokenizer, ["pogake"], "shapley", 1, n_samples=1)[0].details["base_value"]
-    assert student.config.base_values[1] == pytest.approx(nothing, abs=1e-6)
+    assert student.config.no_word_outputs[1] == pytest.approx(nothing, abs=1e-6)
 
 
 @pytest.mark.parametrize("teacher", ["occlusion", "lime"])
@@ -92,7 +92,7 @@ def test_other_teachers_are_learned_as_they_are(planted_classifier, teacher):
     student = fit_amortized(
         model, tokenizer, texts, teacher, epochs=30, head_learning_rate=3e-3, learning_rate=1e-3, **settings
     )
-    assert student.config.base_values is None and student.config.teacher == teacher
+    assert not student.config.adds_up and student.config.teacher == teacher
     found, wanted = (
         explain(model, tokenizer, texts, method, **more)
         for method, more in (("amortized", {"explainer": student}), (teacher, settings))
@@ -119,8 +119,11 @@ def test_the_teachers_scores_are_those_of_explain_for_every_class(make_model, to
         first, second = (np.array([of_class[place].scores for of_class in some]).T for some in rounds)
         wanted = (first + second) / 2 if place in unsure else first
         assert one.scores == pytest.approx(wanted, abs=1e-9)
-        assert one.scores.sum(0) == pytest.approx(one.outputs - one.base, abs=1e-6)
-    assert base_values(taught) == pytest.approx(taught[0].base)
+        base = [of_class[place].details["base_value"] for of_class in rounds[0]]
+        assert one.scores.sum(0) == pytest.approx(one.outputs - base, abs=1e-6)
+    unknown = tokenizer.unk_token_id
+    assert no_word_ids(model, tokenizer, encoded, "delete") == [2, unknown, 3]
+    assert no_word_ids(model, tokenizer, encoded, "mask") is None
 
 
 def test_squared_error_by_hand(stub, stub_tokenizer):
@@ -298,7 +301,12 @@ def test_a_killed_run_goes_on_and_ends_where_it_would_have_ended(make_model, tok
             )
         with pytest.raises(Killed):
             fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
-    found = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+    with monkeypatch.context() as patched:
+        calls["batches"] = 0
+        patched.setattr(training, "_batches", counting("batches", training._batches))
+        stop.clear()
+        found = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+    assert calls["batches"] == (1 if place in ("second epoch", "saving", "card") else 2)  # no epoch is run twice
     assert all(torch.equal(found.state_dict()[name], tensor) for name, tensor in whole.state_dict().items())
     names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("whole", "killed")]
     assert names[0] == names[1] and "student_state.safetensors" not in names[0]
@@ -325,20 +333,22 @@ def test_a_finished_run_is_loaded_and_another_one_refused(make_model, tokenizer,
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 
-def test_other_texts_of_the_same_number_are_refused_by_the_teachers_file(make_model, tokenizer, tmp_path):
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"texts": [*TEXTS[:5], "dull film"]}, "inputs"), ({"max_length": 4}, "inputs"), ({"layers": 1}, "layers")],
+)
+def test_other_inputs_and_sizes_are_refused_also_where_the_numbers_are_the_same(
+    make_model, tokenizer, tmp_path, finished, change, named
+):
     model, folder = make_model("vat"), tmp_path / "student"
     fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
-    (folder / "distillation.json").write_text(
-        json.dumps(
-            {
-                key: value
-                for key, value in json.loads((folder / "distillation.json").read_text()).items()
-                if key != "explained_variance"
-            }
-        )
-    )
-    with pytest.raises(InputError, match=r"teacher-1\.jsonl holds explanations of another call"):
-        fit_amortized(model, tokenizer, [*TEXTS[:5], "other"], output_dir=folder, **QUICK)
+    if not finished:
+        run = json.loads((folder / "distillation.json").read_text())
+        del run["explained_variance"]
+        (folder / "distillation.json").write_text(json.dumps(run))
+    with pytest.raises(InputError, match=rf"another run .*{named} was"):
+        fit_amortized(model, tokenizer, **{"texts": TEXTS} | change, output_dir=folder, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -375,6 +385,32 @@ def test_what_is_no_explainer_is_refused(make_model, tokenizer, tmp_path):
     three = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, **QUICK)
     with pytest.raises(InputError, match="scores for LABEL_0, LABEL_1, LABEL_2, and the model has LABEL_0, LABEL_1"):
         explain(model, tokenizer, ["good"], "amortized", explainer=three)
+
+
+def test_a_text_that_the_explainer_cannot_read_is_refused(make_model, tokenizer):
+    student = fit_amortized(make_model("vat"), tokenizer, TEXTS, **QUICK)
+    model = make_model("vat", window_length=32)
+    with pytest.raises(
+        InputError, match=r"The explainer reads 32 tokens of a text, and one has 42; give max_length=32"
+    ):
+        explain(model, tokenizer, ["film " * 40], "amortized", explainer=student)
+
+
+def test_what_has_no_student_is_refused_before_the_teacher_is_asked(tokenizer, make_model, tmp_path):
+    def likes(texts):
+        return np.full((len(texts), 2), 0.5)
+
+    with pytest.raises(InputError, match="A function has no tokens that a student could read"):
+        fit_amortized(likes, texts=TEXTS)
+    bare = copy.deepcopy(tokenizer)
+    bare.pad_token = None
+    with pytest.raises(InputError, match="has no padding token"):
+        fit_amortized(make_model("vat"), bare, TEXTS)
+    with pytest.raises(InputError, match="cannot be loaded as the beginning of a student"):
+        fit_amortized(make_model("vat"), tokenizer, TEXTS, student=str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="limit is 12 words"):
+        fit_amortized(make_model("vat"), tokenizer, ["film " * 20, "good"], exact=True, output_dir=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_stored_explanations_know_their_explainer(make_model, tokenizer, tmp_path):
@@ -436,6 +472,102 @@ def test_a_student_inside_the_classifiers_folder_is_found_by_explain_and_pipelin
     assert torch.equal(stock(**batch).logits, model.eval()(**batch).logits)
 
 
+@pytest.fixture
+def attached(make_model, tokenizer, tmp_path):
+    """A classifier's folder with an explainer in it, its model and the explainer."""
+    model, folder = make_model("vat", initializer_range=0.5), tmp_path / "classifier"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    attach_explainer(folder, student)
+    return folder, model, student
+
+
+def test_a_copy_without_the_explainer_is_as_before(attached, tokenizer, tmp_path, caplog):
+    """By save_pretrained the configuration does not name what is not there; where it does, a warning says so."""
+    folder, model, _ = attached
+    loaded = AutoModelForSequenceClassification.from_pretrained(folder)
+    assert loaded.config.explainer == "explainer"
+    loaded.save_pretrained(tmp_path / "copy")
+    tokenizer.save_pretrained(tmp_path / "copy")
+    assert "explainer" not in json.loads((tmp_path / "copy" / "config.json").read_text())
+    expected = [one.scores for one in explain(model, tokenizer, TEXTS, "attention_x_gradient")]
+    shutil.rmtree(folder / "explainer")
+    for place, warned in ((tmp_path / "copy", False), (folder, True)):
+        caplog.clear()
+        for result, scores in zip(pipeline(TASK, model=str(place))(TEXTS), expected, strict=True):
+            assert [word["score"] for word in result["words"]] == pytest.approx(scores, abs=1e-6)
+        assert sum("is left out" in record.getMessage() for record in caplog.records) == warned
+
+
+def test_an_explainer_of_another_model_is_not_used(attached, tokenizer, caplog):
+    """Nor of the same one before it was trained further."""
+    folder, model, student = attached
+    with torch.no_grad():
+        model.learner_head.out_proj.bias += torch.tensor([1.0, -1.0])
+    with pytest.raises(InputError, match="made for another classifier, or for this one before it was trained further"):
+        explain(model, tokenizer, TEXTS, "amortized", explainer=student)
+    model.save_pretrained(folder)
+    changed = AutoModelForSequenceClassification.from_pretrained(folder)
+    changed.config.explainer = "explainer"
+    words = pipeline(TASK, model=changed, tokenizer=tokenizer)("a good film")["words"]
+    assert any("before it was trained further" in record.getMessage() for record in caplog.records)
+    [expected] = explain(model, tokenizer, ["a good film"], "attention_x_gradient")
+    assert [word["score"] for word in words] == pytest.approx(expected.scores, abs=1e-6)
+
+
+def test_in_half_precision_the_explainer_is_still_its_own(attached, tokenizer):
+    _, model, student = attached
+    explain(copy.deepcopy(model).bfloat16(), tokenizer, TEXTS, "amortized", explainer=student)
+
+
+def test_attaching_changes_nothing_for_files_of_the_classifier(attached, tokenizer, tmp_path):
+    """A run of the same classifier goes on, and so do its explanations."""
+    folder, model, student = attached
+    run, stored = tmp_path / "run", tmp_path / "attention.jsonl"
+    fit_amortized(model, tokenizer, TEXTS, output_dir=run, **QUICK)
+    explain(model, tokenizer, TEXTS, save_to=stored)
+    loaded = AutoModelForSequenceClassification.from_pretrained(folder)
+    loaded.config.name_or_path = model.config.name_or_path
+    fit_amortized(loaded, tokenizer, TEXTS, output_dir=run, **QUICK)
+    explain(loaded, tokenizer, TEXTS, save_to=stored)
+    shutil.move(run, folder / "explainer-2")
+    with pytest.raises(InputError, match="is there already, and is no explainer"):
+        attach_explainer(folder, student)
+    assert (folder / "explainer-2" / "teacher-1.jsonl").is_file()
+
+
+@pytest.mark.parametrize("place", ["saving", "renaming", "configuration", "removing"])
+def test_a_kill_while_attaching_leaves_the_earlier_explainer_or_the_new_one(attached, tokenizer, monkeypatch, place):
+    folder, model, student = attached
+    other = fit_amortized(model, tokenizer, TEXTS, **{**QUICK, "epochs": 1})
+
+    def killed(*args, **kwargs):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        if place == "saving":
+            patched.setattr(type(other), "save_pretrained", killed)
+        elif place == "renaming":
+            patched.setattr(fitting.Path, "rename", killed)
+        elif place == "configuration":
+            patched.setattr(fitting, "write_text", killed)
+        else:
+            kept = shutil.rmtree
+            patched.setattr(
+                shutil, "rmtree", lambda path, **more: killed() if path.name == "explainer" else kept(path, **more)
+            )
+        with pytest.raises(Killed):
+            attach_explainer(folder, other)
+    loaded = AutoModelForSequenceClassification.from_pretrained(folder)
+    wanted = other if place == "removing" else student
+    found = explain(loaded, tokenizer, TEXTS, "amortized")
+    for one, expected in zip(found, explain(model, tokenizer, TEXTS, "amortized", explainer=wanted), strict=True):
+        assert one.scores == pytest.approx(expected.scores, abs=1e-6)
+    attach_explainer(folder, other)
+    assert not list(folder.glob(".hf_vat-explainer-*"))
+
+
 def test_attaching_replaces_an_explainer_and_nothing_else(make_model, tokenizer, tmp_path):
     model, folder = make_model("vat"), tmp_path / "classifier"
     one, other = (fit_amortized(model, tokenizer, TEXTS, **{**QUICK, "epochs": epochs}) for epochs in (1, 2))
@@ -443,14 +575,14 @@ def test_attaching_replaces_an_explainer_and_nothing_else(make_model, tokenizer,
         attach_explainer(folder, one)
     model.save_pretrained(folder)
     attach_explainer(folder, one)
-    attach_explainer(folder, other)
-    kept = AutoModelForTokenClassification.from_pretrained(folder, subfolder="explainer")
+    place = attach_explainer(folder, other)
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == [place.name] == ["explainer-2"]
+    kept = AutoModelForTokenClassification.from_pretrained(place)
     assert all(torch.equal(kept.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
     assert not [path for path in folder.rglob("*") if path.name.startswith(".hf_vat") or path.name == "replaced"]
     three = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, **QUICK)
     with pytest.raises(InputError, match="made for this model"):
         attach_explainer(folder, three)
-    shutil.rmtree(folder / "explainer")
     (folder / "explainer").mkdir()
     (folder / "explainer" / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="is no explainer; move it away"):

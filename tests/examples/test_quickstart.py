@@ -56,13 +56,14 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
 
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
     assert results["settings"]["test"] == 12
-    for scorer, rankings in {"base": ["ATT", "VAT"], "ATT": ["ATT"], "VAT": ["VAT"]}.items():
+    own = {name: [name, f"{name} × gradient"] for name in ("ATT", "VAT")}
+    for scorer, rankings in {"base": own["ATT"] + own["VAT"], **own}.items():
         measured = results[f"scorer={scorer}"]
         assert sorted(measured) == sorted([*rankings, "random"])
         assert measured["random"]["seeds"] == [0, 1, 2, 3, 4]
         for name in rankings:
             assert measured[name]["scorer"] == scorer and measured[name]["n_scored"] == 12
-            table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"BERT-{name} "))
+            table_row = next(line for line in finished.stdout.splitlines() if line.startswith(f"BERT-{name}  "))
             if scorer == "base":
                 assert f"{100 * measured[name]['prob_drop@5']:.1f} / " in table_row
 
@@ -71,7 +72,7 @@ def test_quickstart_trains_measures_reports_and_goes_on(tmp_path):
     assert model.config.id2label == {0: "negative", 1: "positive"}
     texts = rotten_tomatoes(32, 6, 12, seed=0)["test"]["text"][:]
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    first = explain(model, tokenizer, texts[:1])[0]
+    first = explain(model, tokenizer, texts[:1], "attention_x_gradient")[0]
     assert first.words[0] in page and "<svg" in page and "right" in page and "wrong" in page
     assert first.words[0] in finished.stdout
 

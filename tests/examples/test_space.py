@@ -22,13 +22,14 @@ from urllib.request import urlopen
 import psutil
 import pytest
 import torch
+from checks import ALONE
 from huggingface_hub import SpaceCard
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig
 from hf_vat.cli import run
 from hf_vat.data.offline import minilm_folder
-from hf_vat.explanations import METHODS, explain
+from hf_vat.explanations import explain
 from hf_vat.pretrained import load_classifier
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -249,10 +250,10 @@ def test_a_text_is_explained_by_two_methods(app, visit, folders, screenshots):
     visitor = visit(app.address)
     model, tokenizer = load_classifier(str(folders[0]))
     visitor.explain(TEXT)
-    for panel, method in enumerate(("attention", "occlusion")):
+    for panel, method in enumerate(("attention_x_gradient", "occlusion")):
         [expected] = explain(model, tokenizer, [TEXT], method)
         words = visitor.words(panel)
-        assert visitor.page.locator(".explanations h2").nth(panel).inner_text() == method
+        assert visitor.page.locator(".explanations h2").nth(panel).inner_text() == method.replace("_", " ")
         assert words.all_inner_texts() == expected.words
         titles = words.evaluate_all("all => all.map(word => Number(word.title))")
         assert titles == pytest.approx(expected.scores, rel=5e-3, abs=1e-6)
@@ -409,7 +410,7 @@ def test_texts_that_cannot_be_explained_are_refused(app, visit):
 
 def test_each_model_offers_the_methods_that_work_with_it(app, visit, folders):
     visitor = visit(app.address)
-    methods = [method.replace("_", " ") for method in METHODS]
+    methods = [method.replace("_", " ") for method in ALONE]
 
     def names(options) -> list[str]:
         return options.evaluate_all("all => all.map(option => option.ariaLabel)")
@@ -423,7 +424,7 @@ def test_each_model_offers_the_methods_that_work_with_it(app, visit, folders):
     visitor.page.get_by_role("heading", name="gradient", exact=True).wait_for()
     assert visitor.page.locator(".explanations h2").all_inner_texts() == ["occlusion", "gradient"]
     assert names(visitor.options("Second explanation")) == [
-        method for method in methods if method not in ("attention", "mask", "polarity")
+        method for method in methods if method not in ("attention", "attention x gradient", "mask", "polarity")
     ]
     model, tokenizer = load_classifier(str(folders[1]))
     text = visitor.panels.nth(0).inner_text()
@@ -525,7 +526,7 @@ def test_f59_programs_have_a_named_endpoint(space, folders):
         assert list(client.view_api(return_format="dict")["named_endpoints"]) == ["/explain"]
         answer = client.predict(TEXT, api_name="/explain")
         model, tokenizer = load_classifier(str(folders[0]))
-        [expected] = explain(model, tokenizer, [TEXT], "attention")
+        [expected] = explain(model, tokenizer, [TEXT], "attention_x_gradient")
         assert answer["prediction"] == LABELS[expected.prediction]
         assert [word["word"] for word in answer["words"]] == expected.words
         assert [word["score"] for word in answer["words"]] == pytest.approx(expected.scores, abs=1e-6)

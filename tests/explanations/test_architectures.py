@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from checks import ALONE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -28,7 +29,6 @@ from transformers import (
 )
 
 from hf_vat import Faithfulness, explain
-from hf_vat.explanations import METHODS
 from hf_vat.inference import predict_outputs
 from hf_vat.models.words import encode_words
 
@@ -44,7 +44,7 @@ WORDPIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a good film , well - made and fun ##ny ! bad the actor ' s very dull plot did ##n t work
 at all 好 naive cafe
 """
-ANY_MODEL = sorted(name for name, method in METHODS.items() if not method.reads)
+ANY_MODEL = sorted(name for name, method in ALONE.items() if not method.reads)
 FEW = {"lime": {"n_samples": 30}, "shapley": {"n_samples": 3}, "integrated_gradients": {"n_steps": 40}}
 
 

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from checks import without_time
+from checks import ALONE, without_time
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertForSequenceClassification
 
 from hf_vat import BertWithVMask
 from hf_vat.errors import InputError
-from hf_vat.explanations import METHODS, Explanation, explain
+from hf_vat.explanations import Explanation, explain
 from hf_vat.models.words import encode_words
 
-every_method = pytest.mark.parametrize("method", sorted(METHODS))
+every_method = pytest.mark.parametrize("method", sorted(ALONE))
 
 
 FEW = {"lime": {"n_samples": 100}, "shapley": {"n_samples": 10}}  # settings that keep the tests short
@@ -238,14 +238,14 @@ def test_c48_words_as_typed_with_the_sum_of_their_pieces(model, tokenizer):
 def test_c49_all_methods_have_the_same_words(model, tokenizer):
     text = "I don't like this well-made film, at all!"
     for typed in (text, text.replace(" ", "  "), text.replace(" ", "\t"), text.replace(" ", "\n")):
-        lists = [explained(model, tokenizer, [typed], method)[0] for method in METHODS]
+        lists = [explained(model, tokenizer, [typed], method)[0] for method in ALONE]
         for explanation in lists:
             assert explanation.words == ["I", "don't", "like", "this", "well-made", "film", ",", "at", "all", "!"]
             assert explanation.spans == lists[0].spans
             assert rebuilt(explanation) == typed
 
 
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"random"}))
+@pytest.mark.parametrize("method", sorted(ALONE.keys() - {"random"}))
 def test_c50_planted_word_ranks_first_wherever_it_is(model, tokenizer, method):
     texts = ["good film plot", "film good plot", "film plot good", "good"]
     for explanation in explained(model, tokenizer, texts, method, batch_size=4):
@@ -493,7 +493,7 @@ def test_result_names_method_settings_and_seconds(model, tokenizer, method):
     (explanation,) = explained(model, tokenizer, ["good film"], method, seed=5)
     assert (explanation.method, explanation.model) == (method, "planted") and explanation.seconds > 0
     assert explanation.settings == {
-        **METHODS[method].settings,
+        **ALONE[method].settings,
         **FEW.get(method, {}),
         **({"seed": 5} if method in ("lime", "shapley", "random") else {}),
     }

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from checks import ALONE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertForSequenceClassification, set_seed
 
 from hf_vat import Faithfulness, compare_explainers, explain
 from hf_vat.errors import InputError
-from hf_vat.explanations import METHODS
 from hf_vat.explanations.analysis import text_generator
 from hf_vat.explanations.removal import random_orders
 from hf_vat.faithfulness.perturb import Operator
@@ -23,7 +23,7 @@ MULTI, REGRESSION = "multi_label_classification", "regression"
 KINDS = {"labels": (MULTI, 3), "scores": (REGRESSION, 2), "score": (REGRESSION, 1), "one logit": (None, 1)}
 PAIR = {"text": "good film , not bad", "text_pair": "a plot i like at all"}
 SINGLE = "not very good bad film"
-ANY_MODEL = sorted(name for name, method in METHODS.items() if not method.reads)
+ANY_MODEL = sorted(name for name, method in ALONE.items() if not method.reads)
 FEW = {"lime": {"n_samples": 40}, "shapley": {"n_samples": 4}, "integrated_gradients": {"n_steps": 20}}
 WEIGHTS = {"good": (2.0, -1.0), "bad": (-3.0, 0.5), "film": (0.25, 0.0), "not": (-0.5, 1.5)}
 

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_vat import compare_explainers, explain
+from hf_vat.amortized import fit_l2x
 from hf_vat.data import load_paper_dataset
 from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.data.papers import stratified_split
 from hf_vat.errors import InputError
-from hf_vat.explanations import fit_l2x
 from hf_vat.faithfulness import ERASER_SHARES, Faithfulness, random_ranking
 from hf_vat.faithfulness.statistics import (
     bootstrap_interval,

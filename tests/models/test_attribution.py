@@ -224,7 +224,7 @@ def test_no_graph_goes_through_the_encoder(make_model, tokenizer):
         expected = model(**batch, attribution_center="mean").token_attribution
         found = copy.deepcopy(model).bfloat16()(**batch, attribution_center="mean").token_attribution
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, atol=0.05, rtol=0.1)
+    assert (found - expected).abs().max() < 0.1 * expected.abs().max()
 
 
 def test_a_wrapped_model_is_asked_too(make_model, tokenizer):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from checks import ALONE
 from huggingface_hub.errors import StrictDataclassError
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification, set_seed
 
 from hf_vat import BertForVATClassification, BertVATConfig, EncoderForVATClassification, EncoderVATConfig, explain
-from hf_vat.explanations import METHODS
 from hf_vat.inference import predict_outputs
 from hf_vat.models import classifier
 from hf_vat.models.windows import windows
@@ -225,7 +225,7 @@ def test_other_encoders_count_positions_in_each_window(encoder):
     torch.testing.assert_close(both.logits[1], alone.logits[0], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(ALONE))
 def test_every_method_explains_a_document_as_one(tokenizer, method):
     set_seed(0)
     own = BertForVATClassification(config(tokenizer, window_length=16, bottleneck="none", head_layers=1)).eval()
