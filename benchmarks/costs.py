@@ -294,7 +294,10 @@ def _draw(curves: list[dict]):
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     names = [name for name in dict.fromkeys(curve["name"] for curve in curves) if name != FORWARD]
-    styles = dict(zip(names, LINE_STYLES, strict=False)) | {FORWARD: (MUTED, (0, (4, 2)), ".")}
+    more = [
+        (color, dashes, "x") for color, dashes, _ in LINE_STYLES
+    ]  # of the same colours, told apart by their markers
+    styles = dict(zip(names, [*LINE_STYLES, *more], strict=False)) | {FORWARD: (MUTED, (0, (4, 2)), ".")}
     figure, axes = panels(list(AXES))
     figure.set_figheight(figure.get_figheight() * 1.4)
     for title, axis in zip(AXES, axes, strict=True):

@@ -222,12 +222,12 @@ class _Holder:
 
 
 def _is_explainer(folder: Path) -> bool:
-    """Whether a folder has what [`attach_explainer`] writes, and nothing beside it, such as a run."""
+    """Whether a folder has what [`attach_explainer`] writes, and not a run with its teacher's scores."""
     try:
         own = "teacher" in parse_json((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return own and {path.name for path in folder.iterdir()} <= {CONFIG, "model.safetensors"}
+    return own and not (folder / RUN_NAME).exists()
 
 
 def _student_from(name: str, model) -> PreTrainedModel:

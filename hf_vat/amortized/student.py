@@ -33,7 +33,7 @@ def new_student(model, layers: int | None, seed: int) -> PreTrainedModel:
     """
     encoder: Any = getattr(model, "base_model", model)
     known = MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING
-    kind = next((one for one in type(encoder.config).__mro__ if one in known), None)
+    kind: Any = next((one for one in type(encoder.config).__mro__ if one in known), None)
     if kind is None or encoder is model:
         raise InputError(
             f"{type(model).__name__} has no encoder that transformers has a model for token classification on; give a student, such as "

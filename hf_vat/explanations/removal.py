@@ -90,7 +90,8 @@ def shapley(analysis: Analysis) -> list[WordScores]:
             # for each order [P, n]: no word, the first, the first two, ... [P, n + 1, n]
             return rank, (rank[:, None] < np.arange(n + 1)[:, None]).reshape(len(rank) * (n + 1), n)
 
-        ranks, subsets = zip(*_for_each(analysis, drawn), strict=True)
+        both = _for_each(analysis, drawn)
+        ranks, subsets = [rank for rank, _ in both], [kept for _, kept in both]
     results = []
     for place, (text, n, values) in enumerate(zip(analysis.texts, counts, _ask(analysis, subsets), strict=True)):
         details = {"base_value": float(values[0])}

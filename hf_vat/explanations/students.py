@@ -52,10 +52,10 @@ def check_same(explainer: Any, model, tokenizer) -> None:
     Raises:
         InputError: if the classifier says something else of a text without any word than when the explainer was made.
     """
-    ids, before = (getattr(explainer.config, name, None) for name in ("no_word_ids", "no_word_outputs"))
+    ids = getattr(explainer.config, "no_word_ids", None)
     if ids is None:
         return
-    now = predict_outputs(model, tokenizer, [ids])[0]
+    now, before = predict_outputs(model, tokenizer, [ids])[0], np.array(explainer.config.no_word_outputs)
     if np.abs(now - before).max() > _SAME * max(1.0, np.abs(before).max()):
         raise InputError(
             "The explainer was made for another classifier, or for this one before it was trained further: of a text without words it "

@@ -1,5 +1,7 @@
 """Variational information bottleneck on the text vector."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -55,6 +57,7 @@ class GaussianBottleneck(nn.Module):
 
     def pulled_back(self, text: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
         """Gradients at R, [..., C, H], from those at μ(R), [..., C, Z]."""
-        first, _, last = self.mean
+        first: Any = self.mean[0]
+        last: Any = self.mean[2]
         slope = 1 - torch.tanh(first(text)).square()
         return (gradients @ last.weight) * slope.unsqueeze(-2) @ first.weight

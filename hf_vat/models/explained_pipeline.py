@@ -263,13 +263,14 @@ class ExplainedTextClassificationPipeline(Pipeline):
         Raises:
             ValueError: if an explainer is for other classes, or its classifier said something else of a text without words.
         """
-        if dict(config.id2label) != dict(self.model.config.id2label):
+        if config.id2label != self.model.config.id2label:
             raise ValueError("it is for other classes.")
         ids, before = getattr(config, "no_word_ids", None), getattr(config, "no_word_outputs", None)
         if ids is None or before is None:
             return
         typed = torch.tensor([ids], device=self.model.device)
         inputs = {"input_ids": typed % 2**TYPE_BITS, "attention_mask": torch.ones_like(typed)}
+        assert self.tokenizer is not None
         if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = typed >> TYPE_BITS
         with torch.no_grad():

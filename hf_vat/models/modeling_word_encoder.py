@@ -134,7 +134,7 @@ class WordEncoderForTokenClassification(WordEncoderPreTrainedModel):
 
     def __init__(self, config: WordEncoderConfig):
         super().__init__(config)
-        assert config.hidden_size is not None  # by now, see WordEncoderConfig
+        assert config.hidden_size is not None and config.num_labels is not None  # by now, see WordEncoderConfig
         self.num_labels = config.num_labels
         self.word_encoder = WordEncoderModel(config)
         self.dropout = nn.Dropout(config.dropout)

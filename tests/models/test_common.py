@@ -32,6 +32,7 @@ from hf_vat.models import (
     EncoderVMaskConfig,
     EncoderWithVMask,
     WordEncoderConfig,
+    WordEncoderForTokenClassification,
     WordEncoderModel,
 )
 from hf_vat.models.explained_pipeline import TASK
@@ -92,6 +93,10 @@ modeling.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES = {
     **{model.config_class.model_type: model.__name__ for model in CLASSIFIERS},
 }
 modeling.MODEL_MAPPING_NAMES = {**modeling.MODEL_MAPPING_NAMES, WordEncoderConfig.model_type: "WordEncoderModel"}
+modeling.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES = {
+    **modeling.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
+    WordEncoderConfig.model_type: "WordEncoderForTokenClassification",
+}
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "this", "is", "a", "good", "bad", "film", "."]
 
@@ -237,13 +242,17 @@ class EncoderVMaskTests(MaskTests, EncoderClassifierTests, unittest.TestCase):
 
 
 class WordEncoderTests(CommonTests, unittest.TestCase):
-    all_model_classes = (WordEncoderModel,)
+    all_model_classes = (WordEncoderModel, WordEncoderForTokenClassification)
     model_tester = TOYS[WordEncoderModel]
     has_attentions = False
 
     @unittest.skip("gradient checkpointing is accepted and idle: there is no stack of layers worth recomputing")
     def test_gradient_checkpointing_enable_disable(self):
         pass
+
+    test_training_gradient_checkpointing = test_gradient_checkpointing_enable_disable
+    test_training_gradient_checkpointing_use_reentrant_true = test_gradient_checkpointing_enable_disable
+    test_training_gradient_checkpointing_use_reentrant_false = test_gradient_checkpointing_enable_disable
 
 
 class TextClassification:
