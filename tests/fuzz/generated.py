@@ -170,6 +170,15 @@ def command_lines(command: str, inputs: Path) -> st.SearchStrategy[list[str]]:
             **{"model": [str(inputs / "vat")], "methods": ["attention"], "test_file": [table], "ks": ["1"]},
             **{"shares": ["0.5"], "seeds": ["1"]},
         },
+        "distill": {
+            **{
+                "model": [str(inputs / "vat")],
+                "train_file": [table],
+                "output_dir": ["student"],
+                "max_eval_samples": ["4"],
+            },
+            **{"epochs": ["1"], "settings": ["n_samples=2"]},
+        },
         "probe": {
             "model": [str(inputs / "plain")],
             "output_dir": ["probe"],
@@ -181,6 +190,8 @@ def command_lines(command: str, inputs: Path) -> st.SearchStrategy[list[str]]:
     known = {
         one.name: one for arguments in ARGUMENTS[command] for one in fields(arguments) if one.name not in _LEFT_OUT
     }
+    if command == "distill":  # what makes a run longer when it is right, or writes into the classifier's folder
+        known = {name: one for name, one in known.items() if name not in ("epochs", "attach")}
     if command == "train":  # what makes a run longer when it is right
         known = {name: one for name, one in known.items() if name not in ("max_steps", "dataloader_num_workers")}
 

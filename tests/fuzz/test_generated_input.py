@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hf_vat.commands import COMMANDS
 
-_LINES = {"train": 12, "explain": 40, "words": 25, "evaluate": 20, "probe": 12, "reproduce": 15}
+_LINES = {"train": 12, "explain": 40, "words": 25, "evaluate": 20, "distill": 15, "probe": 12, "reproduce": 15}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

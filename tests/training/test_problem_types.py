@@ -221,7 +221,7 @@ def test_the_pipeline_says_what_the_stock_pipeline_does(run, kind):
         assert found["label"] == expected["label"] and found["score"] == pytest.approx(expected["score"], abs=1e-5)
         places = {word.get("in") for word in found["words"]}
         assert places == ({"text", "text_pair"} if kind == "pairs" else {None})
-        assert sum(word["score"] for word in found["words"]) == pytest.approx(1, abs=1e-5)
+        assert sum(word["attention"] for word in found["words"]) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["labels", "scores", "pairs"])
@@ -234,7 +234,7 @@ def test_it_is_exported(run, kind, tmp_path):
     texts, _ = read(folder, options)
     model, tokenizer = load_classifier(str(folder / "run"))
     classifier = OnnxClassifier(export_onnx(model, tokenizer, tmp_path / "onnx"))
-    for method in ("attention", "occlusion"):
+    for method in ("attention", "attention_x_gradient", "occlusion"):
         expected = hf_vat.explain(model, tokenizer, texts[:5], method=method)
         found = hf_vat.explain(classifier, texts=texts[:5], method=method)
         for one, other in zip(found, expected, strict=True):
