@@ -72,9 +72,8 @@ class VATClassifierOutput(ModelOutput):
             class 0. None without attention pooling, and where another head predicts.
         token_importance (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with attention pooling):
             Attention α: sums to 1 over content tokens, exactly 0 on special tokens and padding.
-        token_attribution (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, in evaluation, if
-            `attribution_center` is given):
-            What each token adds to each logit, signed: attention times the gradient of the logit at it, centred as asked; see
+        token_attribution (`torch.FloatTensor` of shape `(batch_size, sequence_length, num_labels)`, if asked for in evaluation):
+            With `attribution_center` what each token adds to each logit, signed: attention times the gradient of the logit at it, centred as asked; see
             [`~hf_vat.models.attribution`]. Exactly 0 on special tokens and padding. None without attention pooling, and where an adapter or a
             quantisation has put a layer of another kind into the predicting head.
         token_mask (`torch.FloatTensor` of shape `(batch_size, sequence_length)`, with a word mask):
