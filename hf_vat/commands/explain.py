@@ -174,7 +174,7 @@ def _refuse_several(problem: Problem) -> None:
 
 def _target(given: str, names: list[str]) -> int:
     """A class by its name, or else by its id."""
-    label = int(given) if given not in names and given.isdecimal() else given
+    label = int(given) if given not in names and given.isdecimal() and len(given) < 10 else given
     try:
         return class_id(label, names)
     except ValueError as error:

@@ -153,7 +153,7 @@ def _added(given: str | None, paper: Paper) -> dict[tuple[str, str], int]:
         if (
             dataset not in paper.cell.datasets
             or encoder not in paper.encoders
-            or not seeds.isdecimal()
+            or not (seeds.isdecimal() and len(seeds) < 10)
             or int(seeds) < 1
         ):
             raise InputError(f"--add has {setting!r}; write data set, encoder and seeds, such as trec/minilm/2.")

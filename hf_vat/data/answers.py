@@ -9,6 +9,7 @@ from hf_vat.models.problems import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from .arguments import DataArguments
 from .files import RawSplit
 from .formats import listed
+from .labels import by_value
 
 _TRUE, _FALSE = {"1", "1.0", "true"}, {"0", "0.0", "false"}
 
@@ -49,7 +50,7 @@ def answers_of(source: RawSplit, args: DataArguments, kind: str, names: Sequence
 def label_names_of(answers: Iterable[list[str] | None]) -> list[str]:
     """All labels that occur, sorted; numbers by their value."""
     found = {name for some in answers if some is not None for name in some}
-    return sorted(found, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+    return sorted(found, key=lambda name: (not name.isdecimal(), by_value(name) if name.isdecimal() else (0, "", name)))
 
 
 def encoded_answers(

@@ -263,11 +263,11 @@ def names_of(origin: str, rows: Iterable[CompleteRow]) -> tuple[list[str], Compl
         else:
             names.add(kind.checked(row).label)
     if all(_NUMBER.fullmatch(name) for name in names):
-        return sorted(names, key=_by_value), next(iter(marks.values()), None)
+        return sorted(names, key=by_value), next(iter(marks.values()), None)
     return sorted(names.union(marks)), None
 
 
-def _by_value(number: str) -> tuple[int, str, str]:
+def by_value(number: str) -> tuple[int, str, str]:
     """What whole numbers from 0 are sorted by, of any number of digits: Python's int takes 4,300."""
     digits = number.lstrip("0")
     return len(digits), digits, number

@@ -182,7 +182,7 @@ def _text_rows(path: Path) -> _Rows:
         opened = gzip.open if path.suffix.lower() == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
             first = file.readline()
-            header = re.fullmatch(r"(\d+) (\d+)\s*", first)
+            header = re.fullmatch(r"(\d{1,12}) (\d{1,9})\s*", first)
             dimension = int(header[2]) if header else first.rstrip(" \r\n").count(" ")
             rows = 0
             for number, line in enumerate(file if header else chain([first], file), 2 if header else 1):

@@ -134,7 +134,8 @@ def load_semeval_words(path: str | Path, messages_path: str | Path | None = None
     unavailable = set()
     for number, line in _lines(path):
         fields = line.split("\t")
-        if len(fields) != 6 or not (fields[2].isdecimal() and fields[3].isdecimal()) or int(fields[2]) > int(fields[3]):
+        numbers = [len(one) < 10 and one.isdecimal() for one in fields[2:4]]
+        if len(fields) != 6 or not all(numbers) or int(fields[2]) > int(fields[3]):
             raise InputError(
                 f"{path}, line {number}: {line[:60]!r} has not the form 'tweet id, user id, first token, last token, "
                 "polarity, text' with tabs between; give a file of subtask A with the tweets' texts."

@@ -184,6 +184,7 @@ def outcomes(rows, folder, drop_empty=False) -> list:
 
 
 NAN = float("nan")
+WITH_NAN = st.sampled_from([0.0, 1.0, 2.0, NAN])
 TEXTS = st.lists(
     st.one_of(
         st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6),
@@ -198,13 +199,14 @@ ONE_KIND = [
     NAMES | st.none(),
     st.integers(0, 3),
     st.integers(0, 3) | st.none(),
-    st.sampled_from([0.0, 1.0, 2.0, NAN]),
+    WITH_NAN,
     st.sampled_from([0.0, 1.0, 0.5]),
     st.sampled_from(["0", "1", "1.0", "nan", "NA", ""]),
     st.booleans(),
     st.integers(-1, 1),
 ]
-ANY = st.one_of(*ONE_KIND, st.sampled_from([{"x": "y"}, {"x": "z"}]))
+# Among names NaN is a missing label in JSON, which knows numbers, and a name in CSV, which does not.
+ANY = st.one_of(*(kind for kind in ONE_KIND if kind is not WITH_NAN), st.sampled_from([{"x": "y"}, {"x": "z"}]))
 
 
 @settings(max_examples=60)

@@ -15,6 +15,7 @@ from tables import BOTH, GOOD_BAD, class_labels, classifier, json_lines, labelle
 from transformers import HfArgumentParser
 
 from hf_vat.data import DataArguments, load_texts, stream_texts
+from hf_vat.data.answers import label_names_of
 from hf_vat.errors import InputError
 
 # Sources
@@ -441,3 +442,9 @@ def test_samples_are_drawn_from_the_whole_file_and_leave_global_random_state(sor
     assert len(load(train_file=sorted_file, max_train_samples=1000)["train"]) == 121
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
     assert random.getstate() == python_state
+
+
+def test_labels_that_are_numbers_of_any_length_are_sorted_by_value():
+    """Python's int takes 4,300 digits."""
+    long = "1" + "0" * 5000
+    assert label_names_of([["b", "10", long], ["9", "a"], None, ["009"]]) == ["009", "9", "10", long, "a", "b"]
