@@ -28,8 +28,11 @@ from hf_vat import (
     VATTrainer,
     VATTrainingArguments,
     WordEncoderConfig,
+    explain,
+    fit_amortized,
     metrics,
 )
+from hf_vat.amortized import attach_explainer
 from hf_vat.data import DataArguments
 from hf_vat.errors import InputError
 from hf_vat.training import ModelArguments, modules_to_save, train_classifier
@@ -606,3 +609,23 @@ def test_the_cache_answers_without_the_hub(online, pushed, tokenizer, monkeypatc
     before = len(online.requests)
     assert same(outputs(*load()), outputs(pushed, tokenizer))
     assert len(online.requests) == before
+
+
+def test_a_student_alone_and_inside_its_classifier(online, model, tokenizer, tmp_path):
+    """Loaded by name they say what they said before, in `explain` and in the pipeline."""
+    student = fit_amortized(model, tokenizer, TEXTS, epochs=1, n_samples=4)
+    expected = [one.scores for one in explain(model, tokenizer, TEXTS, "amortized", explainer=student)]
+    student.push_to_hub("reader/explainer")
+    folder = tmp_path / "classifier"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    attach_explainer(folder, student)
+    HfApi().create_repo("reader/classifier")
+    HfApi().upload_folder(repo_id="reader/classifier", folder_path=folder)
+
+    alone = explain(model, tokenizer, TEXTS, "amortized", explainer="reader/explainer")
+    inside = explain("reader/classifier", texts=TEXTS, method="amortized")
+    for found in (alone, inside):
+        assert [one.scores for one in found] == [pytest.approx(scores, abs=1e-6) for scores in expected]
+    for result, scores in zip(pipeline(TASK, model="reader/classifier")(TEXTS), expected, strict=True):
+        assert [word["score"] for word in result["words"]] == pytest.approx(scores, abs=1e-6)
