@@ -50,7 +50,7 @@ class PlantedArguments:
     seeds: int = field(default=3, metadata={"help": "Number of classifiers for each variant."})
     texts: int = field(default=200, metadata={"help": "Test texts that are explained."})
     train_size: int = field(default=12_000, metadata={"help": "Training texts."})
-    epochs: float = field(default=6, metadata={"help": "Training epochs."})
+    epochs: int = field(default=6, metadata={"help": "Training epochs."})
     methods: list[str] = field(
         default_factory=lambda: [*OWN, *ANY],
         metadata={"help": "Methods to compare."},
