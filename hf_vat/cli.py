@@ -212,6 +212,12 @@ def method_settings(methods: list[str], settings: list[str]) -> dict[str, dict]:
     return parsed
 
 
+def settings_of_method(method: str, settings: list[str]) -> dict:
+    """The settings of one method, from words such as `n_samples=500`, or `lime.n_samples=500`; see [`method_settings`]."""
+    prefix = f"{method}."
+    return method_settings([method], [prefix + one.removeprefix(prefix) for one in settings])[method]
+
+
 def output_folder(option: str, name: str, files: Iterable[str] = ()) -> Path:
     """A folder that will be written to later; it is made now, so that no result is lost for want of it. If the command then
     ends with 2, [`run`] removes it again.

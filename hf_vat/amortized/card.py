@@ -12,7 +12,7 @@ _TEXT = """---
 
 It scores the words of a text for each class of one classifier, and for no other: {classes}. It has learned from {teacher}
 ({settings}) of {texts} texts, without labels, and gives in one forward pass what that method says after many.
-On texts that it has not learned from it explains {variance:.0f} % of the squared scores of its teacher.
+On {held_out} others it explains {variance:.0f} % of the squared scores of its teacher.
 
 ## Use
 
@@ -47,6 +47,7 @@ def explainer_card(student, run: dict) -> str:
         classes=", ".join(f"**{escaped(name)}**" for name in student.config.id2label.values()),
         teacher={"shapley": "Shapley values", "lime": "LIME", "occlusion": "occlusion"}[run["teacher"]],
         settings=escaped(settings),
-        texts=f"{run['texts']:,}",
+        texts=f"{run['texts'] - run['held_out']:,}",
+        held_out=run["held_out"],
         variance=100 * max(run["explained_variance"], 0),
     )

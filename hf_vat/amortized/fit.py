@@ -161,6 +161,7 @@ def fit_amortized(
             None if folder is None else folder / STATE_NAME,
             bar,
         )
+        run["held_out"] = held_out
         run["explained_variance"] = explained_variance(begun, tokenizer, unseen, bases, numbers["batch_size"])
         begun.config.teacher, begun.config.teacher_settings = teacher, settings
         begun.config.no_word_ids, begun.config.adds_up = without, adds_up

@@ -21,7 +21,7 @@ from hf_vat.amortized import attach_explainer, fit_amortized
 from hf_vat.amortized.fit import RUN_NAME
 from hf_vat.amortized.teacher import TEACHERS
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, method_settings, parse_arguments
+from hf_vat.cli import given_options, parse_arguments, settings_of_method
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import InputError, check_path, parse_json
 from hf_vat.options import refuse_without_effect, settings_of
@@ -62,8 +62,7 @@ def main():
         raise InputError(
             f"--output_dir {args.output_dir} is in the classifier's folder, where --attach puts the student alone; choose another."
         )
-    prefix = f"{args.teacher}."
-    [settings] = method_settings([args.teacher], [prefix + one.removeprefix(prefix) for one in args.settings]).values()
+    settings = settings_of_method(args.teacher, args.settings)
     model, tokenizer = load_classifier(args.model)
     texts, _ = load_texts(data_args, model, labelled=False, split=args.split)
     student = fit_amortized(
@@ -85,7 +84,7 @@ def main():
     )
     run = parse_json(Path(args.output_dir, RUN_NAME).read_text(encoding="utf-8"))
     print(
-        f"The student has learned from {run['texts']:,} texts; of texts that it has not learned from it explains "
+        f"The student has learned from {run['texts'] - run['held_out']:,} texts; of {run['held_out']} others it explains "
         f"{100 * run['explained_variance']:.0f} % of the squared scores of {args.teacher}.\nExplainer: {args.output_dir}"
     )
     if args.attach:

@@ -34,16 +34,16 @@ from hf_vat.arguments import argument
 from hf_vat.cli import (
     given_options,
     in_colour,
-    method_settings,
     output_file,
     parse_arguments,
+    settings_of_method,
 )
 from hf_vat.data import DataArguments, load_texts, stream_texts
 from hf_vat.data.formats import listed
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.explanations.store import Store, split, told
+from hf_vat.explanations.store import Store, recorded_settings, split
 from hf_vat.inference import encode_texts, model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
@@ -103,9 +103,7 @@ def main():
         )
     refuse_without_effect("explain", given_options(ARGUMENTS), settings_of(args, data_args, shard_args))
     work = turns(shard_args, args.save_to, "save_to")
-    prefix = f"{args.method}."
-    given = [prefix + setting.removeprefix(prefix) for setting in args.settings]
-    [settings] = method_settings([args.method], given).values()
+    settings = settings_of_method(args.method, args.settings)
     files = {
         name: output_file(f"--{name}", value, goes_on=name == "save_to")
         for name in ("html", "json", "csv", "parquet", "save_to")
@@ -189,7 +187,7 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
         settings["seed"] = args.seed
     if target is not None:
         settings["target"] = target
-    settings, states = told(settings)
+    settings, states = recorded_settings(settings)
     return Store(
         save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings, **states}
     )

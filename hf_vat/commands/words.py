@@ -23,7 +23,7 @@ from pathlib import Path
 from hf_vat.analysis import AttentionScores, attention_scores, type_separation
 from hf_vat.analysis.scores import CONTEXTS
 from hf_vat.arguments import argument
-from hf_vat.cli import given_options, method_settings, output_folder, parse_arguments
+from hf_vat.cli import given_options, output_folder, parse_arguments, settings_of_method
 from hf_vat.data import DataArguments, load_texts
 from hf_vat.errors import import_extra
 from hf_vat.explanations import (
@@ -120,8 +120,7 @@ def _show(args: WordsArguments, words: GlobalImportance, folder: Path | None) ->
 def _explanations(
     args: WordsArguments, model, tokenizer, texts: Sequence[str], folder: Path | None, turn: Turn
 ) -> list[Explanation]:
-    prefix = f"{args.method}."
-    [settings] = method_settings([args.method], [prefix + one.removeprefix(prefix) for one in args.settings]).values()
+    settings = settings_of_method(args.method, args.settings)
     return explain(
         model,
         tokenizer,

@@ -34,7 +34,7 @@ from . import gradients
 from .analysis import Analysis
 from .explanation import Explanation
 from .methods import METHODS, check_settings
-from .store import Store, split, told
+from .store import Store, recorded_settings, split
 
 _WINDOW = 1024  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
@@ -65,8 +65,8 @@ def explain(
     marked as not seen. Empty and blank texts have no words, and a prediction.
 
     Signed scores are on the scale of the target's probability, or of the score of a regression; those of polarity and of
-    attention_x_gradient on that of the logit. Words are those of [`hf_vat.models.words`], or the given ones of a text that is a list of words. Sub-word scores are summed;
-    mask probabilities are averaged.
+    attention_x_gradient on that of the logit. Words are those of [`hf_vat.models.words`], or the given ones of a text that is a list of
+    words. Sub-word scores are summed; mask probabilities are averaged.
 
     Args:
         model: a sequence classification model; or what needs no tokenizer beside it: a folder or Hub id, a pipeline of
@@ -169,7 +169,7 @@ def explain(
     ]
 
     settings = METHODS[method].prepare(settings, model, tokenizer)
-    recorded, states = told(settings)
+    recorded, states = recorded_settings(settings)
     common = {
         "method": method,
         "label_names": problem.names,

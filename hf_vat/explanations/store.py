@@ -388,7 +388,7 @@ def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number:
         ) from error
 
 
-def told(settings: dict) -> tuple[dict, dict]:
+def recorded_settings(settings: dict) -> tuple[dict, dict]:
     """Settings as explanations have them, with the names of models among them, and the state of each of these."""
     models = {name: value for name, value in settings.items() if isinstance(value, torch.nn.Module)}
     names = {name: model_name(value) for name, value in models.items()}

@@ -14,12 +14,11 @@ from torch import nn
 
 from hf_vat.errors import InputError
 from hf_vat.inference import embedding_rows, forward_batches, predict_outputs
+from hf_vat.models.problems import says_the_same
 from hf_vat.models.words import TYPE_BITS, positions_of
 from hf_vat.pretrained import load_explainer
 
 from .analysis import Analysis, WordScores
-
-_SAME = 0.02  # how far what a classifier says of no word may be from what it said when the explainer was made, as in half precision
 
 
 def with_explainer(settings: dict, model, tokenizer) -> dict:
@@ -55,8 +54,8 @@ def check_same(explainer: Any, model, tokenizer) -> None:
     ids = getattr(explainer.config, "no_word_ids", None)
     if ids is None:
         return
-    now, before = predict_outputs(model, tokenizer, [ids])[0], np.array(explainer.config.no_word_outputs)
-    if np.abs(now - before).max() > _SAME * max(1.0, np.abs(before).max()):
+    now, before = predict_outputs(model, tokenizer, [ids])[0].tolist(), explainer.config.no_word_outputs
+    if not says_the_same(before, now):
         raise InputError(
             "The explainer was made for another classifier, or for this one before it was trained further: of a text without words it "
             f"said {np.round(before, 3).tolist()}, and says {np.round(now, 3).tolist()}. Make another one: hf-vat distill."
@@ -99,8 +98,7 @@ def amortized(analysis: Analysis) -> list[WordScores]:
         scores, details = text.word_scores(tokens[row][:, target].tolist()), {}
         if bases is not None:
             details["base_value"] = bases[target]
-            share = (outputs[target] - bases[target] - sum(scores)) / max(sum(text.seen), 1)
-            scores = [score + share * seen for score, seen in zip(scores, text.seen, strict=True)]
+            scores = text.adding_up_to(outputs[target] - bases[target], scores)
         results.append(WordScores(scores, details))
     return results
 

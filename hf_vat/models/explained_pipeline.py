@@ -6,7 +6,7 @@ from transformers.utils import logging
 
 from .attribution import CENTERS, of_log_odds, takes_center
 from .classes import class_id, class_names
-from .problems import MULTI_LABEL, SINGLE_LABEL, Problem
+from .problems import MULTI_LABEL, SINGLE_LABEL, Problem, says_the_same
 from .words import PAIR, TYPE_BITS, encode_words, maximum_length, positions_of
 
 logger = logging.get_logger(__name__)
@@ -275,8 +275,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
             inputs["token_type_ids"] = typed >> TYPE_BITS
         with torch.no_grad():
             logits = self.model(**inputs).logits[0].double().cpu()
-        now, known = Problem.of(self.model.config).outputs(logits), torch.tensor(before, dtype=torch.float64)
-        if (now - known).abs().max() > 0.02 * known.abs().max().clamp(min=1):
+        if not says_the_same(before, Problem.of(self.model.config).outputs(logits).tolist()):
             raise ValueError("it was made for another classifier, or for this one before it was trained further.")
 
     def _explained(self, outputs, attended) -> list[list[float]]:
@@ -287,11 +286,10 @@ class ExplainedTextClassificationPipeline(Pipeline):
         if not getattr(config, "adds_up", False):
             return by_class
         found = Problem.of(self.model.config).outputs(outputs["logits"][0].double()).tolist()
-        completed, words = [], max(sum(encoded.seen), 1)
-        for scores, base, output in zip(by_class, config.no_word_outputs, found, strict=True):
-            share = (output - base - sum(scores)) / words
-            completed.append([score + share * seen for score, seen in zip(scores, encoded.seen, strict=True)])
-        return completed
+        return [
+            encoded.adding_up_to(output - base, scores)
+            for scores, base, output in zip(by_class, config.no_word_outputs, found, strict=True)
+        ]
 
     def _word_scores(self, outputs, attended) -> list[list[dict[str, float]]]:
         """For each class the scores of each word."""

@@ -83,8 +83,15 @@ class Problem(NamedTuple):
         return self.predicted(outputs) or [_largest(outputs)]
 
 
+def says_the_same(before: Sequence[float], now: Sequence[float]) -> bool:
+    """Whether outputs of a classifier for one text are those of another time, but for the precision of its numbers: within 0.02
+    for probabilities, and 2 % of the largest score where there are larger ones."""
+    difference = max(abs(one - other) for one, other in zip(before, now, strict=True))
+    return difference <= 0.02 * max(1.0, *map(abs, before))
+
+
 def _largest(outputs: Sequence[float]) -> int:
     return max(range(len(outputs)), key=outputs.__getitem__)  # the smaller id if two are equal
 
 
-__all__ = ["MULTI_LABEL", "PROBLEM_TYPES", "REGRESSION", "SINGLE_LABEL", "Problem"]
+__all__ = ["MULTI_LABEL", "PROBLEM_TYPES", "REGRESSION", "SINGLE_LABEL", "Problem", "says_the_same"]

@@ -166,6 +166,11 @@ class EncodedText:
                 scores[position] += float(score) / len(positions)
         return scores
 
+    def adding_up_to(self, total: float, scores: list[float]) -> list[float]:
+        """Scores of words, each word that is seen with an equal share of what they lack of a total."""
+        share = (total - sum(scores)) / max(sum(self.seen), 1)
+        return [score + share * seen for score, seen in zip(scores, self.seen, strict=True)]
+
     def word_averages(self, token_scores) -> list[float]:
         """[`word_scores`], divided by the number of the word's tokens; 0 for words that the model does not see."""
         totals, tokens = self.word_scores(token_scores), self.word_scores([1.0] * len(self.input_ids))
