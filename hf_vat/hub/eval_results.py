@@ -126,8 +126,8 @@ def measure(
 ) -> Measured:
     """Explain texts by what the model itself says of its words, and measure how much it depends on these.
 
-    The words are those of its attention and of its word mask; a model that has neither is explained by the gradient. The
-    scorer is the model.
+    The words are those of its attention, with and without a sign, and of its word mask; a model that has neither is explained by
+    the gradient. The scorer is the model.
 
     Args:
         texts, labels: of a split that the model was not trained on, as in [`explain`]; class ids below 0 are left out.
@@ -193,7 +193,7 @@ def _quality(faithfulness: Faithfulness, problem: Problem, split: str) -> Result
 
 def own_methods(config) -> list[str]:
     """The methods of [`explain`] that read what a model itself says of its words, or else the gradient."""
-    own = ["attention"] if config.pooling == "attention" else []
+    own = ["attention_x_gradient", "attention"] if config.pooling == "attention" else []
     own += ["mask"] if config.mask_type != "none" else []
     return own or ["gradient"]
 

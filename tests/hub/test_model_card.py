@@ -245,14 +245,14 @@ def test_a_run_leaves_a_card_with_what_it_knows(run, splits):
     model, tokenizer = (
         cls.from_pretrained(trainer.args.output_dir) for cls in (AutoModelForSequenceClassification, AutoTokenizer)
     )
-    drawn = splits["test"].select(np.random.default_rng(7).permutation(32))
+    drawn, signed = splits["test"].select(np.random.default_rng(7).permutation(32)), "attention_x_gradient"
     expected = compare_explainers(
-        model, tokenizer, drawn["text"][:], drawn["label"][:], ["attention"], ks=(5,), shares=()
+        model, tokenizer, drawn["text"][:], drawn["label"][:], [signed, "attention"], ks=(5,), shares=()
     )
-    head, attention, random = found["words ranked by"]
-    assert attention[0] == "attention" and random[0] == "Random"
+    head, one_pass, attention, random = found["words ranked by"]
+    assert [one_pass[0], attention[0], random[0]] == [signed, "attention", "Random"]
     assert head[2:] == ["accuracy_drop@5", "prob_drop@5", "posthoc_gold@5", "posthoc_self@5"]
-    for row in (attention, random):
+    for row in (one_pass, attention, random):
         for score, cell in zip(head[2:], row[2:], strict=True):
             mean, low, high = (round(100 * value, 1) + 0.0 for value in expected.intervals[row[0].lower()][score])
             assert cell.startswith(f"{mean:.1f}") and (cell == f"{mean:.1f} [{low:.1f}, {high:.1f}]" or low == high)
@@ -664,8 +664,9 @@ def test_f69_a_card_is_measured_under_one_progress_bar(trainer, monkeypatch, cap
     trainer.create_model_card()
     printed = capsys.readouterr().err
     assert set(re.findall(r"([^\r\n]+): +\d+%", printed)) == {"model card"}
-    # 32 texts, explained by the attention; the scorer reads each, then that and 5 random rankings, 5 words deleted or kept
-    inputs = 32 + 32 * (1 + 6 * 2)
+    # 32 texts, explained by the attention without and with a sign; the scorer reads each, then both and 5 random rankings, 5
+    # words deleted or kept
+    inputs = 2 * 32 + 32 * (1 + 7 * 2)
     assert re.findall(r"(\d+)/(\d+) ", printed)[-1] == (str(inputs), str(inputs))
 
 
