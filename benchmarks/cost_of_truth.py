@@ -1,230 +1,221 @@
 """What an explanation costs and how true it is: every method on the same models and texts.
 
-    python benchmarks/cost_of_truth.py --data_dir ../shared/data --seeds 3 --jobs 2 --output docs/cost_of_truth.md
+    python benchmarks/cost_of_truth.py --data_dir ../shared/data --seeds 3 --bf16 --jobs 2 --output docs/cost_of_truth.md
 
-Each cell trains MiniLM with VAT on one data set with one seed, has a student learn Shapley values of its training texts, and explains
-test texts by every method. The model judges its own words: what its probability loses without them, and whether they alone give its
-prediction. Model inputs are for each text, seconds in those of a bare forward pass of the same texts in the same process. Finished
-cells are kept in `--work_dir` and not run again; `--results` keeps their numbers beside the page.
+Each cell takes the preset "faithful" on one data set with one seed, as benchmarks/faithful.py trains it, has a student learn Shapley
+values of its training texts, and explains test texts by every method. The model judges its own words: what its probability loses
+without them, and whether they alone give its prediction. Model inputs are for each text, time in bare forward passes of the same texts
+in the same process. Finished cells are kept in `--work_dir` and not run again, so an interrupted study goes on where it stopped. Their
+numbers, `result.json`, are kept in the repository.
 """
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import ClassVar
 
 import numpy as np
 from datasets import DatasetDict
-from one_pass import OnePassCell, OnePassEncoder, OnePassSettings
-from study import Study, StudyArguments
+from faithful import PRESET, PresetCell, PresetSettings
+from study import Results, Study, StudyArguments
 
 from hf_vat import Explanation, explain, fit_amortized
-from hf_vat.arguments import argument
 from hf_vat.cli import parse_arguments, run
-from hf_vat.data import load_paper_dataset
-from hf_vat.data.offline import rotten_tomatoes
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.methods import check_settings
-from hf_vat.faithfulness import Faithfulness, bootstrap_interval, paired_bootstrap
+from hf_vat.faithfulness import Faithfulness, bootstrap_interval
 from hf_vat.faithfulness.agreement import kendall_tau
 from hf_vat.inference import encode_texts, predict_outputs
 from hf_vat.pretrained import load_classifier
 from hf_vat.report import Table
 from hf_vat.report.figures import INK, LINE_STYLES, MUTED, add_legend, panels, render
-from hf_vat.reproduction.encoders import MINILM
-from hf_vat.writing import write_text
+from hf_vat.reproduction.claims import compare
 
-TEXTS = 100  # that are explained
-AGAIN = 30  # of these, explained with another seed as well
-ROUNDS = 5  # of what takes one forward pass, and is timed by the median
-# The settings that differ from a method's defaults.
-COMPARED: dict[str, dict] = {
-    "random": {},
-    "attention": {},
-    "attention_x_gradient": {},
-    "gradient": {},
-    "input_x_gradient": {},
-    "integrated_gradients": {},
-    "occlusion": {},
-    "lime": {},
-    "shapley": {},
-    "amortized": {},
-}
+TEXTS = 80  # that are explained
+AGAIN = 16  # of these, explained with another seed as well
+ROUNDS = 5  # of what takes a pass or two: each is timed beside a bare forward pass, after one that warms up
+COMPARED = (
+    *("random", "attention", "attention_x_gradient", "gradient", "input_x_gradient"),
+    *("integrated_gradients", "occlusion", "lime", "shapley", "amortized"),
+)
 SCORES = ("prob_drop@5", "posthoc_self@5", "aopc_comprehensiveness")
+# What one pass has to be as good as, and the share of its score that is asked for.
+PAIRS = {("attention_x_gradient", "integrated_gradients"): 0.95, ("amortized", "lime"): 0.97}
 PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "cost-of-truth.svg"
 
 
-@dataclass
-class TruthArguments:
-    results: str = argument("benchmarks/results/cost_of_truth", "Folder that keeps each cell's numbers.")
-
-
 @dataclass(frozen=True)
-class TruthSettings(OnePassSettings):
-    """The same training texts as where recipes are chosen, and test texts that no choice depends on."""
-
+class TruthSettings(PresetSettings):
     def load(self, dataset: str) -> DatasetDict:
         data = super().load(dataset)
-        if dataset == "rotten_tomatoes":
-            data["test"] = rotten_tomatoes(self.size(dataset), 450, 1000)["test"]
-        else:
-            data["test"] = load_paper_dataset(dataset, self.data_dir)["test"].shuffle(seed=0)
-        data["test"] = data["test"].select(range(min(TEXTS, len(data["test"]))))
+        data["test"] = data["test"].select(range(TEXTS))
         return data
 
 
-class TruthCell(OnePassCell):
-    """One model with its student, and what every method says of its words."""
+class TruthCell(PresetCell):
+    """A model of the preset with its student, and what every method says of its words."""
 
-    encoders: ClassVar = {"minilm": OnePassEncoder(**MINILM | {"training": {"per_device_train_batch_size": 32}})}
-    kinds = ("VAT",)
+    kinds = (PRESET,)
     needs = None
 
+    @property
+    def name(self) -> str:
+        return f"truth-{super().name}"
+
     def measure(self, settings, data: DatasetDict) -> dict:
-        folder = self.train(settings, data)
-        model, tokenizer = load_classifier(str(folder))
+        model, tokenizer = load_classifier(str(self.train(settings, data)))
         started = time.perf_counter()
         student = fit_amortized(
-            model,
-            tokenizer,
-            data["train"]["text"][:],
-            seed=self.seed,
-            output_dir=folder.parent / f"{self.name}-student",
+            model, tokenizer, data["train"]["text"][:], seed=self.seed, output_dir=self.folder(settings) / "student"
         )
         fitted = time.perf_counter() - started
         texts, labels = data["test"]["text"][:], data["test"]["label"][:]
         encoded = encode_texts(tokenizer, texts, model, None)
         ids = [one.typed_ids for one in encoded]
-        forward = timed(lambda: predict_outputs(model, tokenizer, ids), ROUNDS)
         faithfulness, found = None, {}
-        for method, given in COMPARED.items():
-            more = given | ({"explainer": student} if method == "amortized" else {})
+        for method in COMPARED:
+            more = {"explainer": student} if method == "amortized" else {}
             all_settings = check_settings(method, **more)
             inputs = [1 + METHODS[method].cost(one, all_settings) for one in encoded]
             kept: list[list[Explanation]] = []
-
-            def ask(method=method, more=more, kept=kept):
-                kept.append(explain(model, tokenizer, texts, method, labels=labels, **more))
-
-            seconds = timed(ask, ROUNDS if max(inputs) <= 2 else 1)
+            passes = times_as_long(
+                lambda method=method, more=more, kept=kept: kept.append(
+                    explain(model, tokenizer, texts, method, labels=labels, **more)
+                ),
+                lambda: predict_outputs(model, tokenizer, ids),
+                ROUNDS if max(inputs) <= 2 else 1,
+            )
             explanations = kept[-1]
             faithfulness = faithfulness or Faithfulness(model, tokenizer, explanations, ks=(5,), batch_size=64)
             values = faithfulness.measure(explanations).values
-            found[method] = {
-                "inputs": float(np.mean(inputs)),
-                "passes": seconds / forward,
-                **{score: [float(one) for one in values[score]] for score in SCORES},
-            }
+            scores = {score: [round(float(one), 4) for one in values[score]] for score in SCORES}
+            found[method] = {"inputs": float(np.mean(inputs)), "passes": passes, **scores}
             if METHODS[method].draws and method != "random":
                 other = explain(model, tokenizer, texts[:AGAIN], method, seed=1, **more)
                 taus = [kendall_tau(a.scores, b.scores) for a, b in zip(explanations, other, strict=False)]
                 found[method]["tau"] = float(np.mean(taus))
-        return {
-            "accuracy": float(np.mean([one.correct for one in explanations])),
-            "student": {"seconds": fitted, "texts": len(data["train"])},
-            "seconds": forward / len(texts),
-            "methods": found,
-        }
+        accuracy = float(np.mean([one.correct for one in explanations]))
+        return {"accuracy": accuracy, "student_seconds": fitted, "methods": found}
 
 
-def timed(ask: Callable[[], object], rounds: int) -> float:
-    """Median seconds; where there are several rounds the first one warms up."""
-    seconds = []
-    for _ in range(rounds + (rounds > 1)):
-        started = time.perf_counter()
-        ask()
-        seconds.append(time.perf_counter() - started)
-    return median(seconds[rounds > 1 :])
+def times_as_long(ask: Callable[[], object], forward: Callable[[], object], rounds: int) -> float:
+    """How many times as long the one takes as the other: the median of rounds in which they follow each other."""
+    for what in (forward, ask) if rounds > 1 else (forward,):  # warm up
+        what()
+    return median(seconds(ask) / seconds(forward) for _ in range(rounds))
+
+
+def seconds(what: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    what()
+    return time.perf_counter() - started
 
 
 def main():
-    args, truth = parse_arguments(
-        (StudyArguments, TruthArguments),
+    (args,) = parse_arguments(
+        (StudyArguments,),
         __doc__,
         datasets="rotten_tomatoes,trec,sst2",
         encoders="minilm",
-        work_dir="runs/cost_of_truth",
+        work_dir="benchmarks/results/faithful",
         output="runs/cost_of_truth.md",
     )
-    settings = TruthSettings(args.data_dir, args.work_dir, train_size=args.train_size)
+    settings = TruthSettings(args.data_dir, args.work_dir, bf16=args.bf16, train_size=args.train_size)
     study = Study(args, TruthCell, settings, TruthCell.kinds)
-    kept = Path(truth.results)
-    cells = [(dataset, seed) for dataset in args.datasets.split(",") for seed in range(args.seeds)]
-    if not all((kept / f"{dataset}-{seed}.json").is_file() for dataset, seed in cells):
-        study.run()
-        kept.mkdir(parents=True, exist_ok=True)
-        for dataset, seed in cells:
-            result = TruthCell(dataset, "minilm", "VAT", seed).result(settings)
-            write_text(kept / f"{dataset}-{seed}.json", json.dumps(result, indent=1))
-    found = {
-        dataset: [
-            json.loads((kept / f"{dataset}-{seed}.json").read_text(encoding="utf-8")) for seed in range(args.seeds)
-        ]
-        for dataset in args.datasets.split(",")
-    }
+    study.run()
+    found = {name: study.finished(name, "minilm").get(PRESET) for name in args.datasets.split(",")}
+    found = {name: results for name, results in found.items() if results}
     sizes = ", ".join(f"{dataset} {settings.size(dataset):,}" for dataset in found)
     about = (
-        f"MiniLM (6 layers) with VAT; training texts: {sizes}; {args.seeds} seeds; {TEXTS} test texts of each data set. The model judges its "
-        "own words. Integrated gradients take 50 steps, LIME 1,000 samples, Shapley values 25 orders; *amortized* is a student of Shapley "
-        "values of the training texts, 4 orders of each and 8 of half of them. *inputs*: texts that models read for one explanation, the "
-        "prediction included; *passes*: time in bare forward passes of the same texts. Scores in percent, means over texts and seeds with 95 % "
-        "bootstrap intervals over texts. *τ*: Kendall's τ between explanations by two seeds."
+        f"MiniLM (6 layers) by the preset *faithful*; training texts: {sizes}; {args.seeds} seeds; {TEXTS} test texts of each data set. The "
+        "model judges its own words. Integrated gradients take 50 steps, LIME 1,000 samples, Shapley values 25 orders; *amortized* is a "
+        "student of Shapley values of the training texts, 4 orders of each and 4 more of half of them. *inputs*: texts that models read for "
+        "one explanation, the prediction included; *passes*: time in bare forward passes of the same texts. *τ*: Kendall's τ between "
+        "explanations by two seeds, where a method draws."
     )
-    study.write(
-        "What an explanation costs, and how true it is", about, [table_of(name, of) for name, of in found.items()]
-    )
+    tables = [one_pass(found), *(of_methods(name, results) for name, results in found.items())]
+    study.write("What an explanation costs, and how true it is", about, tables)
     render(lambda: front(found), PICTURE)
 
 
-def values(results: list[dict], method: str, score: str) -> np.ndarray:
-    """For each text the mean over seeds, in percent."""
-    return 100 * np.mean([one["methods"][method][score] for one in results], 0)
+def values(results: Sequence[dict], method: str, score: str) -> np.ndarray:
+    """[seeds, texts]"""
+    return np.array([one["methods"][method][score] for one in results])
 
 
-def table_of(dataset: str, results: list[dict]) -> Table:
+def passes(results: Sequence[dict], method: str) -> float:
+    return median(one["methods"][method]["passes"] for one in results)
+
+
+def one_pass(found: Results) -> Table:
+    """What one pass reaches of the score of a method of many."""
+    rows = []
+    for (method, rival), asked in PAIRS.items():
+        for dataset, results in found.items():
+            for score in SCORES[:2]:
+                own, others = values(results, method, score), values(results, rival, score)
+                test = compare(own, others)
+                rows.append(
+                    [
+                        method,
+                        rival,
+                        dataset,
+                        score,
+                        f"{own.mean() / others.mean():.2f} (≥ {asked})",
+                        f"{test['difference']:+.1f} [{test['low']:.1f}, {test['high']:.1f}]",
+                        f"{passes(results, method):.2f}",
+                        f"{passes(results, rival):,.0f}",
+                    ]
+                )
+    caption = (
+        "*share*: the score as a share of the rival's, with what was asked for before the measurement; *difference* in points, with 95 % "
+        "intervals from resampling seeds and texts."
+    )
+    columns = ["method", "rival", "data set", "score", "share", "difference", "passes", "the rival's"]
+    return Table("One pass beside hundreds", columns, rows, caption)
+
+
+def of_methods(dataset: str, results: Sequence[dict]) -> Table:
     rows = []
     for method in COMPARED:
-        of_method = [one["methods"][method] for one in results]
         cells = []
         for score in SCORES:
-            mean, low, high = bootstrap_interval(values(results, method, score))
-            test = paired_bootstrap(values(results, method, score), values(results, "lime", score))
-            worse, better = test.high < 0, test.low > 0
-            cells.append(f"{mean:.1f} [{low:.1f}, {high:.1f}]{'−' if worse else '+' if better else ''}")
+            mean, low, high = bootstrap_interval(100 * values(results, method, score).mean(0))
+            cells.append(f"{mean:.1f} [{low:.1f}, {high:.1f}]")
+        of_method = [one["methods"][method] for one in results]
         tau = [one["tau"] for one in of_method if "tau" in one]
+        inputs = np.mean([one["inputs"] for one in of_method])
         rows.append(
             [
                 method,
-                f"{np.mean([one['inputs'] for one in of_method]):,.0f}",
-                f"{np.mean([one['passes'] for one in of_method]):,.2f}",
+                f"{inputs:,.0f}",
+                f"{passes(results, method):,.2f}",
                 *cells,
                 f"{np.mean(tau):.2f}" if tau else "",
             ]
         )
-    minutes = np.mean([one["student"]["seconds"] for one in results]) / 60
+    minutes = np.mean([one["student_seconds"] for one in results]) / 60
     accuracy = 100 * np.mean([one["accuracy"] for one in results])
     caption = (
-        f"Accuracy {accuracy:.1f} %. The student took {minutes:.0f} minutes, of which most are its teacher's. + and −: above or below LIME by "
-        "a paired bootstrap test over texts."
+        f"Accuracy {accuracy:.1f} %. The student took {minutes:.0f} minutes of one core, of which most are its teacher's. Scores in percent, means "
+        "over texts and seeds, with 95 % bootstrap intervals over texts."
     )
     return Table(dataset, ["method", "inputs", "passes", *SCORES, "τ"], rows, caption)
 
 
-def front(found: Mapping[str, list[dict]]):
-    """Cost against what the probability loses without the top five words, a panel for each data set."""
+def front(found: Mapping[str, Sequence[dict]]):
+    """Time against what the probability loses without the top five words, a panel for each data set."""
     figure, axes = panels(list(found))
     lines = {}
     for (_, results), axis in zip(found.items(), axes, strict=True):
         for method, (colour, _, marker) in zip(COMPARED, LINE_STYLES, strict=True):
-            cost = np.mean([one["methods"][method]["passes"] for one in results])
-            [line] = axis.plot(cost, values(results, method, SCORES[0]).mean(), marker, color=colour, markersize=7)
+            drop = 100 * values(results, method, SCORES[0]).mean()
+            [line] = axis.plot(passes(results, method), drop, marker, color=colour, markersize=7)
             lines[method.replace("_", " ")] = line
         axis.set_xscale("log")
         axis.set_xlabel("time, in forward passes", color=INK)
-        axis.set_ylabel("probability lost without 5 words, %", color=INK)
+        axis.set_ylabel("probability lost, %", color=INK)
         axis.tick_params(color=MUTED, labelcolor=INK)
     add_legend(figure, lines, handlelength=1)
     return figure

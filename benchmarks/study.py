@@ -16,6 +16,7 @@ from hf_vat.faithfulness.agreement import normalized_entropy
 from hf_vat.report import Table
 from hf_vat.report.tables import markdown
 from hf_vat.reproduction import Cell, CellSettings, run_cells
+from hf_vat.reproduction.cells import in_parallel
 
 Results = Mapping[str, Sequence[dict]]  # by row of a table and seed
 
@@ -68,6 +69,10 @@ class Study:
             for row in (*self.controls, *rows)
         ]
         wanted = dict.fromkeys(one for cell in cells for one in (cell.needs, cell) if one is not None)
+        missing = [cell for cell in wanted if cell.result(self.settings) is None]
+        # Models of finished cells may be gone; of two cells that need one at the same time, only one can make it again.
+        again = [one for one in dict.fromkeys(cell.needs for cell in missing) if one is not None and one not in missing]
+        in_parallel(_train, [(one, self.settings) for one in again], self.args.jobs, "models of finished cells")
         run_cells(list(wanted), self.settings, self.args.jobs)
 
     def places(self) -> Iterator[tuple[str, str]]:
@@ -92,6 +97,10 @@ class Study:
         text = "\n\n".join(parts) + "\n"
         Path(self.args.output).write_text(text, encoding="utf-8")
         print(text)
+
+
+def _train(cell: Cell, settings: CellSettings) -> None:
+    cell.train(settings, cell.load(settings))
 
 
 def attention_measured(

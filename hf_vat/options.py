@@ -146,6 +146,7 @@ NEEDS: dict[str, dict[str, list[Need]]] = {
             for name in ("predict_from", "start_epochs", "compress_epochs", "learn_epochs", "cache_encoder_outputs")
         },
         "start": [_VAT, _given("start_epochs")],
+        "preset": [_VAT, _without("word_encoder"), _without("mask_type")],
         "attention_probe_size": [_one_of("pooling", "attention")],
         **{name: [_WORDS] for name in ("word_preset", "min_count", "vectors")},
         **{

@@ -92,7 +92,7 @@ CASES = {
     "train": {
         **rows(WORDS, "", model_name_or_path="here/bert", model_revision="v1"),
         **rows("--bottleneck none", "", predict_from="learner", compress_epochs=2, learn_epochs=2),
-        **rows("--bottleneck none", "", cache_encoder_outputs="disk"),
+        **rows("--bottleneck none", "", cache_encoder_outputs="disk", preset="faithful"),
         **rows("", "--start_epochs 1", start="joint"),
         "start_epochs": ("--start_epochs 0 --bottleneck none", "--start_epochs 1"),
         **rows("--pooling max", "", attention_probe_size=8),

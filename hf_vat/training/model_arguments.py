@@ -8,6 +8,8 @@ from hf_vat.models import BertVMaskConfig, EncoderVMaskConfig
 from hf_vat.models.setting import Setting, unmet_need
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS
 
+from .recipes import PRESETS
+
 
 def _option(name: str, one: Setting, default: Any) -> tuple[str, Any, Any]:
     """The field of a setting for [`HfArgumentParser`]."""
@@ -48,7 +50,7 @@ class ModelArguments(_Settings):
 
     With `mask_type` the model is a [`BertWithVMask`] or [`EncoderWithVMask`], see [`VATSettings`]. What is not given is then
     as in their configuration, or as in the checkpoint of ours that `model_name_or_path` names: the second stage of VMASK
-    keeps encoder, pooling and head of the first. `mask_type="none"` is the paper's base model, whose embeddings are frozen
+    keeps encoder, pooling and head of the first. With `preset` it is as in [`PRESETS`]. `mask_type="none"` is the paper's base model, whose embeddings are frozen
     too, and with `weight_decay` its ℓ2 baseline (AdamW, so the decay is decoupled; biases and layer norms have none).
     """
 
@@ -56,6 +58,12 @@ class ModelArguments(_Settings):
         None,
         "Mask on the words: VMASK, its competitors L2X and IBA, or 'none', the base model they compare with.",
         choices=MODEL_OPTIONS["mask_type"].choices,
+    )
+    preset: str | None = argument(
+        None,
+        "Settings of the model by name: with 'faithful' the signed scores of its attention are most faithful "
+        "(docs/faithful.md). Options that are given beside it win.",
+        choices=list(PRESETS),
     )
     max_length: int = argument(
         256, "Tokens per text at most, special ones included; fewer where the checkpoint takes fewer."
@@ -75,6 +83,9 @@ class ModelArguments(_Settings):
     )
 
     def __post_init__(self):
+        for name, value in PRESETS.get(self.preset, {}).items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
         names = ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta")
         for name in names if self.mask_type is None else ():
             one = MODEL_OPTIONS[name]

@@ -80,6 +80,8 @@ PRETRAINED = {
     **{"lr_scheduler_type": "linear", "warmup_steps": 0.1},  # in each phase
 }
 PRETRAINED_RECIPE = Recipe("finetune", 0, 1, 2, 4, "separate", 0.1, "mean")
+# Settings of a model by the name of a preset, over those of the recipe; chosen on validation data: docs/one_pass.md.
+PRESETS = {"faithful": {"word_objective": "residual"}}
 
 
 _TOLD = (

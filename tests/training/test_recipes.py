@@ -5,10 +5,12 @@ import sys
 import pytest
 
 from hf_vat.commands import train
+from hf_vat.errors import InputError
 from hf_vat.options import settings_of
 from hf_vat.reproduction import CellSettings, encoders
 from hf_vat.reproduction.vat import VATCell
 from hf_vat.training import ModelArguments, describe_recipe, recipe_defaults
+from hf_vat.training.recipes import PRESETS, PRETRAINED_RECIPE
 
 SYSTEMS = {
     "base": ["--bottleneck", "none", "--pooling"],
@@ -60,6 +62,25 @@ def test_f11_an_option_wins_over_the_recipe(trained_with):
     )
     assert (args.learning_rate, model_args.beta, model_args.bidirectional) == (0.5, 2, False)
     assert args.per_device_train_batch_size == 64
+
+
+def test_a_preset_sets_the_model_and_what_is_given_wins(trained_with):
+    model_args, _, args = trained_with("--preset", "faithful")
+    for name, value in PRESETS["faithful"].items():
+        assert getattr(model_args, name) == value
+    recipe = PRETRAINED_RECIPE.model(True) | PRETRAINED_RECIPE.training(True)  # beside which the preset was chosen
+    assert {name: getattr(model_args, name, getattr(args, name, None)) for name in recipe} == recipe
+    assert "word_objective residual" in describe_recipe(settings_of(model_args, args))
+    other, *_ = trained_with("--preset", "faithful", "--word_objective", "tying", "--word_weight", "0.1")
+    assert (other.word_objective, other.word_weight) == ("tying", 0.1)
+    assert ModelArguments(preset="faithful").word_objective == "residual"
+    assert ModelArguments().word_objective is None
+
+
+def test_a_preset_is_refused_where_it_was_not_chosen(trained_with):
+    for options in (["--word_encoder", "lstm"], ["--bottleneck", "none"], ["--mask_type", "vmask"]):
+        with pytest.raises(InputError, match=r"^--preset is faithful, which is for .*leave it out"):
+            trained_with("--preset", "faithful", *options)
 
 
 def test_streams_are_not_grouped_by_length(trained_with):
