@@ -24,7 +24,7 @@ from hf_vat import Explanation, explain, fit_amortized
 from hf_vat.cli import parse_arguments, run
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.methods import check_settings
-from hf_vat.faithfulness import Faithfulness, bootstrap_interval
+from hf_vat.faithfulness import ERASER_SHARES, Faithfulness, bootstrap_interval
 from hf_vat.faithfulness.agreement import kendall_tau
 from hf_vat.inference import encode_texts, predict_outputs
 from hf_vat.pretrained import load_classifier
@@ -87,7 +87,9 @@ class TruthCell(PresetCell):
                 ROUNDS if max(inputs) <= 2 else 1,
             )
             explanations = kept[-1]
-            faithfulness = faithfulness or Faithfulness(model, tokenizer, explanations, ks=(5,), batch_size=64)
+            faithfulness = faithfulness or Faithfulness(
+                model, tokenizer, explanations, ks=(5,), shares=ERASER_SHARES, batch_size=64
+            )
             values = faithfulness.measure(explanations).values
             scores = {score: [round(float(one), 4) for one in values[score]] for score in SCORES}
             found[method] = {"inputs": float(np.mean(inputs)), "passes": passes, **scores}
