@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 from datasets import DatasetDict
 from faithful import PRESET, PresetCell, PresetSettings
-from study import Results, Study, StudyArguments
+from study import Study, StudyArguments
 
 from hf_vat import Explanation, explain, fit_amortized
 from hf_vat.cli import parse_arguments, run
@@ -134,9 +134,9 @@ def main():
         "model judges its own words. Integrated gradients take 50 steps, LIME 1,000 samples, Shapley values 25 orders; *amortized* is a "
         "student of Shapley values of the training texts, 4 orders of each and 4 more of half of them. *inputs*: texts that models read for "
         "one explanation, the prediction included; *passes*: time in bare forward passes of the same texts. *τ*: Kendall's τ between "
-        "explanations by two seeds, where a method draws."
+        "explanations by two seeds, where a method draws. Whether the same methods find words that are known to decide: docs/planted.md."
     )
-    tables = [one_pass(found), *(of_methods(name, results) for name, results in found.items())]
+    tables = [summary(found), one_pass(found), *(of_methods(name, results) for name, results in found.items())]
     study.write("What an explanation costs, and how true it is", about, tables)
     render(lambda: front(found), PICTURE)
 
@@ -150,7 +150,19 @@ def passes(results: Sequence[dict], method: str) -> float:
     return median(one["methods"][method]["passes"] for one in results)
 
 
-def one_pass(found: Results) -> Table:
+def summary(found: Mapping[str, Sequence[dict]]) -> Table:
+    """Cost, and the first score on each data set."""
+    rows = []
+    for method in COMPARED:
+        inputs = [one["methods"][method]["inputs"] for results in found.values() for one in results]
+        times = [passes(results, method) for results in found.values()]
+        drops = (f"{100 * values(results, method, SCORES[0]).mean():.1f}" for results in found.values())
+        rows.append([f"`{method}`", f"{np.mean(inputs):,.0f}", f"{np.mean(times):,.1f}", *drops])
+    caption = f"{SCORES[0]}: what the predicted class loses of its probability without the five words ranked first, in points."
+    return Table("All methods", ["method", "inputs", "passes", *found], rows, caption)
+
+
+def one_pass(found: Mapping[str, Sequence[dict]]) -> Table:
     """What one pass reaches of the score of a method of many."""
     rows = []
     for (method, rival), asked in PAIRS.items():

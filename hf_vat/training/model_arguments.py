@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
 from hf_vat.arguments import argument
+from hf_vat.errors import InputError
 from hf_vat.models import BertVMaskConfig, EncoderVMaskConfig
 from hf_vat.models.setting import Setting, unmet_need
 from hf_vat.options import MODEL_OPTIONS, WORD_OPTIONS
@@ -50,8 +51,13 @@ class ModelArguments(_Settings):
 
     With `mask_type` the model is a [`BertWithVMask`] or [`EncoderWithVMask`], see [`VATSettings`]. What is not given is then
     as in their configuration, or as in the checkpoint of ours that `model_name_or_path` names: the second stage of VMASK
-    keeps encoder, pooling and head of the first. With `preset` it is as in [`PRESETS`]. `mask_type="none"` is the paper's base model, whose embeddings are frozen
+    keeps encoder, pooling and head of the first. `mask_type="none"` is the paper's base model, whose embeddings are frozen
     too, and with `weight_decay` its ℓ2 baseline (AdamW, so the decay is decoupled; biases and layer norms have none).
+
+    What a `preset` settles is in `hf_vat.training.recipes.PRESETS`.
+
+    Raises:
+        InputError: if there is no such preset.
     """
 
     mask_type: str | None = argument(
@@ -83,9 +89,12 @@ class ModelArguments(_Settings):
     )
 
     def __post_init__(self):
-        for name, value in PRESETS.get(self.preset, {}).items():
-            if getattr(self, name) is None:
-                setattr(self, name, value)
+        if self.preset is not None:
+            if self.preset not in PRESETS:
+                raise InputError(f"preset is {self.preset!r}; there is {', '.join(map(repr, PRESETS))}, or None.")
+            for name, value in PRESETS[self.preset].items():
+                if getattr(self, name) is None:
+                    setattr(self, name, value)
         names = ("pooling", "bottleneck", "heads", "kl_reduction", "prior", "beta")
         for name in names if self.mask_type is None else ():
             one = MODEL_OPTIONS[name]

@@ -75,6 +75,8 @@ def test_a_preset_sets_the_model_and_what_is_given_wins(trained_with):
     assert (other.word_objective, other.word_weight) == ("tying", 0.1)
     assert ModelArguments(preset="faithful").word_objective == "residual"
     assert ModelArguments().word_objective is None
+    with pytest.raises(InputError, match="preset is 'best'; there is 'faithful', or None"):
+        ModelArguments(preset="best")
 
 
 def test_a_preset_is_refused_where_it_was_not_chosen(trained_with):
