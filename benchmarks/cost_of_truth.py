@@ -32,8 +32,8 @@ from hf_vat.report import Table
 from hf_vat.report.figures import INK, LINE_STYLES, MUTED, add_legend, panels, render
 from hf_vat.reproduction.claims import compare
 
-TEXTS = 80  # that are explained
-AGAIN = 16  # of these, explained with another seed as well
+TEXTS = 60  # that are explained
+AGAIN = 12  # of these, explained with another seed as well
 ROUNDS = 5  # of what takes a pass or two: each is timed beside a bare forward pass, after one that warms up
 COMPARED = (
     *("random", "attention", "attention_x_gradient", "gradient", "input_x_gradient"),
