@@ -64,7 +64,8 @@ class TruthCell(PresetCell):
         return f"truth-{super().name}"
 
     def measure(self, settings, data: DatasetDict) -> dict:
-        model, tokenizer = load_classifier(str(self.train(settings, data)))
+        trained = PresetCell(self.dataset, self.encoder, PRESET, self.seed)  # of the study on test data, or as there
+        model, tokenizer = load_classifier(str(trained.train(settings, data)))
         started = time.perf_counter()
         student = fit_amortized(
             model, tokenizer, data["train"]["text"][:], seed=self.seed, output_dir=self.folder(settings) / "student"
