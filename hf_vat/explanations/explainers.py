@@ -182,7 +182,7 @@ def explain(
     if shard is not None:
         part = split(ends, shard[1])[shard[0] - 1]
         windows = [window for window in windows if window.start in part]
-    _warn_truncated(encoded[part.start : part.stop])
+    _warn_truncated([encoded[place] for place in part if not again[place]])
     store, explanations = None, []
     with ExitStack() as stack, progress_bar(method, sum(costs[part.start : part.stop]), progress, bar) as bar:
         if isinstance(save_to, Store):

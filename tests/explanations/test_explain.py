@@ -95,6 +95,12 @@ def test_c47_long_text_is_cut_with_one_warning(model, tokenizer, method):
         assert min(long.scores[:30]) > 0
 
 
+def test_c47_a_text_with_several_targets_is_counted_once(model, tokenizer):
+    with pytest.warns(UserWarning, match="^1 of 2 texts .*: 170 words") as caught:
+        assert len(explain(model, tokenizer, ["good " * 200, "good film"], target=[[0, 1], [0, 1]])) == 4
+    assert len(caught) == 1
+
+
 def test_max_length(model, tokenizer):
     with pytest.warns(UserWarning):
         (explanation,) = explain(model, tokenizer, ["good bad film"], max_length=4)
