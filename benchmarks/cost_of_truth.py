@@ -10,8 +10,8 @@ numbers, `result.json`, are kept in the repository.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +20,7 @@ from datasets import DatasetDict
 from faithful import PRESET, PresetCell, PresetSettings
 from study import Study, StudyArguments
 
-from hf_vat import Explanation, explain, fit_amortized
+from hf_vat import explain, fit_amortized
 from hf_vat.cli import parse_arguments, run
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.methods import check_settings
@@ -34,7 +34,9 @@ from hf_vat.reproduction.claims import compare
 
 TEXTS = 60  # that are explained
 AGAIN = 12  # of these, explained with another seed as well
-ROUNDS = 5  # of what takes a pass or two: each is timed beside a bare forward pass, after one that warms up
+TIME = "time"
+ROUNDS = 15  # of what takes a pass or two
+FEW = 10  # texts, of what takes more
 COMPARED = (
     *("random", "attention", "attention_x_gradient", "gradient", "input_x_gradient"),
     *("integrated_gradients", "occlusion", "lime", "shapley", "amortized"),
@@ -54,65 +56,78 @@ class TruthSettings(PresetSettings):
 
 
 class TruthCell(PresetCell):
-    """A model of the preset with its student, and what every method says of its words."""
+    """A model of the preset with its student, and what every method says of its words; or how long each takes, with nothing beside it."""
 
-    kinds = (PRESET,)
-    needs = None
+    kinds = (PRESET, TIME)
+    timed = (TIME,)
 
     @property
     def name(self) -> str:
         return f"truth-{super().name}"
 
+    @property
+    def trained_as(self) -> str:
+        return PRESET
+
+    @property
+    def needs(self) -> "TruthCell | None":
+        return None if self.kind == PRESET else replace(self, kind=PRESET)
+
+    def train(self, settings, data: DatasetDict, *more, **training) -> Path:
+        """The model of the study on test data."""
+        return PresetCell(self.dataset, self.encoder, PRESET, self.seed).train(settings, data, *more, **training)
+
     def measure(self, settings, data: DatasetDict) -> dict:
-        trained = PresetCell(self.dataset, self.encoder, PRESET, self.seed)  # of the study on test data, or as there
-        model, tokenizer = load_classifier(str(trained.train(settings, data)))
-        started = time.perf_counter()
-        student = fit_amortized(
-            model, tokenizer, data["train"]["text"][:], seed=self.seed, output_dir=self.folder(settings) / "student"
-        )
+        classifier, started = load_classifier(str(self.train(settings, data))), time.perf_counter()
+        folder = (self.needs or self).folder(settings) / "student"
+        student = fit_amortized(*classifier, data["train"]["text"][:], seed=self.seed, output_dir=folder)
         fitted = time.perf_counter() - started
         texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-        encoded = encode_texts(tokenizer, texts, model, None)
-        ids = [one.typed_ids for one in encoded]
-        faithfulness, found = None, {}
-        for method in COMPARED:
-            more = {"explainer": student} if method == "amortized" else {}
-            all_settings = check_settings(method, **more)
-            inputs = [1 + METHODS[method].cost(one, all_settings) for one in encoded]
-            kept: list[list[Explanation]] = []
-            passes = times_as_long(
-                lambda method=method, more=more, kept=kept: kept.append(
-                    explain(model, tokenizer, texts, method, labels=labels, **more)
-                ),
-                lambda: predict_outputs(model, tokenizer, ids),
-                ROUNDS if max(inputs) <= 2 else 1,
-            )
-            explanations = kept[-1]
-            faithfulness = faithfulness or Faithfulness(
-                model, tokenizer, explanations, ks=(5,), shares=ERASER_SHARES, batch_size=64
-            )
-            values = faithfulness.measure(explanations).values
-            scores = {score: [round(float(one), 4) for one in values[score]] for score in SCORES}
-            found[method] = {"inputs": float(np.mean(inputs)), "passes": passes, **scores}
+        more = {method: {"explainer": student} if method == "amortized" else {} for method in COMPARED}
+        if self.kind == TIME:
+            return {"passes": {method: passes_of(*classifier, texts, method, **more[method]) for method in COMPARED}}
+        explained = {method: explain(*classifier, texts, method, labels=labels, **more[method]) for method in COMPARED}
+        judge = Faithfulness(*classifier, explained["attention"], ks=(5,), shares=ERASER_SHARES, batch_size=64)
+        found: dict[str, dict] = {}
+        for method, explanations in explained.items():
+            values = judge.measure(explanations).values
+            found[method] = {score: [round(float(one), 4) for one in values[score]] for score in SCORES}
+            found[method]["inputs"] = float(np.mean(inputs_of(*classifier, texts, method, **more[method])))
             if METHODS[method].draws and method != "random":
-                other = explain(model, tokenizer, texts[:AGAIN], method, seed=1, **more)
+                other = explain(*classifier, texts[:AGAIN], method, seed=1, **more[method])
                 taus = [kendall_tau(a.scores, b.scores) for a, b in zip(explanations, other, strict=False)]
                 found[method]["tau"] = float(np.mean(taus))
-        accuracy = float(np.mean([one.correct for one in explanations]))
+        accuracy = float(np.mean([one.correct for one in explained["attention"]]))
         return {"accuracy": accuracy, "student_seconds": fitted, "methods": found}
 
 
-def times_as_long(ask: Callable[[], object], forward: Callable[[], object], rounds: int) -> float:
-    """How many times as long the one takes as the other: the median of rounds in which they follow each other."""
-    for what in (forward, ask) if rounds > 1 else (forward,):  # warm up
-        what()
-    return median(seconds(ask) / seconds(forward) for _ in range(rounds))
+def inputs_of(model, tokenizer, texts: Sequence[str], method: str, **more) -> list[int]:
+    """What models read for the explanation of each text, and for its prediction."""
+    settings = check_settings(method, **more)
+    return [1 + METHODS[method].cost(one, settings) for one in encode_texts(tokenizer, texts, model, None)]
 
 
-def seconds(what: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    what()
-    return time.perf_counter() - started
+def passes_of(model, tokenizer, texts: Sequence[str], method: str, **more) -> float:
+    """How many times as long as bare forward passes of the texts explaining takes: the median of rounds of one and the other.
+
+    What takes more than two inputs is asked of a few texts, once."""
+    slow = max(inputs_of(model, tokenizer, texts, method, **more)) > 2
+    texts = texts[:FEW] if slow else texts
+    ids = [one.typed_ids for one in encode_texts(tokenizer, texts, model, None)]
+
+    def forward() -> float:
+        started = time.perf_counter()
+        predict_outputs(model, tokenizer, ids)
+        return time.perf_counter() - started
+
+    def ask() -> float:
+        started = time.perf_counter()
+        explain(model, tokenizer, texts, method, **more)
+        return time.perf_counter() - started
+
+    for warm_up in (forward,) if slow else (forward, ask):
+        warm_up()
+    return median(ask() / forward() for _ in range(1 if slow else ROUNDS))
 
 
 def main():
@@ -127,15 +142,18 @@ def main():
     settings = TruthSettings(args.data_dir, args.work_dir, bf16=args.bf16, train_size=args.train_size)
     study = Study(args, TruthCell, settings, TruthCell.kinds)
     study.run()
-    found = {name: study.finished(name, "minilm").get(PRESET) for name in args.datasets.split(",")}
-    found = {name: results for name, results in found.items() if results}
+    found = {}
+    for name in args.datasets.split(","):
+        rows = study.finished(name, "minilm")
+        if rows.keys() == {PRESET, TIME}:
+            found[name] = [{**one, **timed} for one, timed in zip(rows[PRESET], rows[TIME], strict=True)]
     sizes = ", ".join(f"{dataset} {settings.size(dataset):,}" for dataset in found)
     about = (
         f"MiniLM (6 layers) by the preset *faithful*; training texts: {sizes}; {args.seeds} seeds; {TEXTS} test texts of each data set. The "
         "model judges its own words. Integrated gradients take 50 steps, LIME 1,000 samples, Shapley values 25 orders; *amortized* is a "
         "student of Shapley values of the training texts, 4 orders of each and 4 more of half of them. *inputs*: texts that models read for "
-        "one explanation, the prediction included; *passes*: time in bare forward passes of the same texts. *τ*: Kendall's τ between "
-        "explanations by two seeds, where a method draws. Whether the same methods find words that are known to decide: docs/planted.md."
+        "one explanation, the prediction included; *passes*: time in bare forward passes of the same texts, with nothing beside it. *τ*: "
+        "Kendall's τ between explanations by two seeds, where a method draws. Whether the same methods find words that are known to decide: docs/planted.md."
     )
     tables = [summary(found), one_pass(found), *(of_methods(name, results) for name, results in found.items())]
     study.write("What an explanation costs, and how true it is", about, tables)
@@ -148,7 +166,7 @@ def values(results: Sequence[dict], method: str, score: str) -> np.ndarray:
 
 
 def passes(results: Sequence[dict], method: str) -> float:
-    return median(one["methods"][method]["passes"] for one in results)
+    return median(one["passes"][method] for one in results)
 
 
 def summary(found: Mapping[str, Sequence[dict]]) -> Table:

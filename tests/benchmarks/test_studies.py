@@ -15,7 +15,7 @@ from study import Study, StudyArguments
 from hf_vat.training.recipes import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("one_pass", "faithful", "cost_of_truth")
+PAGES = ("one_pass", "faithful")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -34,27 +34,8 @@ def test_the_page_is_what_its_command_writes(name, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", [script, *options])
     monkeypatch.setattr("study.run_cells", lambda cells, settings, jobs: None)
     monkeypatch.setattr("study.in_parallel", lambda function, tasks, jobs, label: None)
-    if name == "cost_of_truth":
-        monkeypatch.setattr(study, "PICTURE", tmp_path / "picture.svg")
     study.main()
     assert written.read_text(encoding="utf-8").replace(str(written), f"docs/{name}.md") == page
-
-
-def test_the_readme_opens_with_the_picture_and_the_first_table_of_cost_and_truth():
-    page = (ROOT / "docs" / "cost_of_truth.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    picture = "docs/assets/cost-of-truth.svg"
-    assert (ROOT / picture).is_file()
-    assert re.findall(r"^!\[.*\]\((.*)\)$", readme, re.MULTILINE)[0] == picture
-
-    def first_table(text: str) -> list[str]:
-        lines = text.splitlines()
-        start = next(place for place, line in enumerate(lines) if line.startswith("| "))
-        return lines[
-            start : next(place for place, line in enumerate(lines) if place > start and not line.startswith("|"))
-        ]
-
-    assert first_table(readme) == first_table(page)
 
 
 def test_the_preset_is_what_the_search_found_best():
