@@ -43,7 +43,7 @@ from hf_vat.data.formats import listed
 from hf_vat.errors import InputError, check_texts
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
-from hf_vat.explanations.store import Store, recorded_settings, split
+from hf_vat.explanations.store import Store, model_states, recorded_settings, split
 from hf_vat.inference import encode_texts, model_name
 from hf_vat.models.classes import class_id, class_names
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
@@ -187,10 +187,8 @@ def _open_store(args: ExplainArguments, model, settings: dict, target: int | Non
         settings["seed"] = args.seed
     if target is not None:
         settings["target"] = target
-    settings, states = recorded_settings(settings)
-    return Store(
-        save_to, model, None, {"model": model_name(model), "method": args.method, "settings": settings, **states}
-    )
+    header = {"model": model_name(model), "method": args.method, "settings": recorded_settings(settings)}
+    return Store(save_to, model, None, header | model_states(settings))
 
 
 def _encode_next(

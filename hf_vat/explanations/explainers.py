@@ -34,7 +34,7 @@ from . import gradients
 from .analysis import Analysis
 from .explanation import Explanation
 from .methods import METHODS, check_settings
-from .store import Store, recorded_settings, split
+from .store import Store, model_states, recorded_settings, split
 
 _WINDOW = 1024  # model inputs that are sorted by length and run together; bounds what is in memory at a time
 
@@ -169,13 +169,12 @@ def explain(
     ]
 
     settings = METHODS[method].prepare(settings, model, tokenizer)
-    recorded, states = recorded_settings(settings)
     common = {
         "method": method,
         "label_names": problem.names,
         "problem_type": problem.kind,
         "model": model_name(model),
-        "settings": recorded | ({"seed": seed} if METHODS[method].draws else {}),
+        "settings": recorded_settings(settings) | ({"seed": seed} if METHODS[method].draws else {}),
     }
     windows = _windows(costs, again)
     ends, part = [window.stop for window in windows], range(len(encoded))
@@ -188,7 +187,9 @@ def explain(
         if isinstance(save_to, Store):
             store = save_to
         elif save_to is not None:
-            store = Store(save_to, model, encoded, {**common, **states, "targets": targets, "gold": golds})
+            store = Store(
+                save_to, model, encoded, {**common, **model_states(settings), "targets": targets, "gold": golds}
+            )
             if shard is not None:
                 store.finished = store.count()
                 if part and store.finished >= part.stop:  # the shards have been put together

@@ -388,11 +388,18 @@ def _parse(path: Path, kind: str, from_fields: Callable[[dict], Result], number:
         ) from error
 
 
-def recorded_settings(settings: dict) -> tuple[dict, dict]:
-    """Settings as explanations have them, with the names of models among them, and the state of each of these."""
-    models = {name: value for name, value in settings.items() if isinstance(value, torch.nn.Module)}
-    names = {name: model_name(value) for name, value in models.items()}
-    return {**settings, **names}, {f"{name}{_STATE}": model_digest(value) for name, value in models.items()}
+def recorded_settings(settings: dict) -> dict:
+    """Settings as explanations have them, with the names of models among them."""
+    return settings | {name: model_name(value) for name, value in _models(settings)}
+
+
+def model_states(settings: dict) -> dict:
+    """The state of each model among the settings, for the header of a file. It takes as long as reading all weights."""
+    return {f"{name}{_STATE}": model_digest(value) for name, value in _models(settings)}
+
+
+def _models(settings: dict) -> list[tuple[str, torch.nn.Module]]:
+    return [(name, value) for name, value in settings.items() if isinstance(value, torch.nn.Module)]
 
 
 def model_digest(model) -> str:

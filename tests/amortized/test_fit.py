@@ -423,6 +423,14 @@ def test_stored_explanations_know_their_explainer(make_model, tokenizer, tmp_pat
         explain(model, tokenizer, TEXTS, "amortized", explainer=other, save_to=path)
 
 
+def test_no_weights_are_read_where_nothing_is_stored(make_model, tokenizer, monkeypatch):
+    """It takes longer than the forward passes of a few texts."""
+    model = make_model("vat")
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    monkeypatch.setattr("hf_vat.explanations.store.model_digest", lambda model: pytest.fail("the weights were read"))
+    explain(model, tokenizer, TEXTS, "amortized", explainer=student)
+
+
 def test_methods_compared(make_model, tokenizer):
     model = make_model("vat")
     student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
