@@ -63,13 +63,7 @@ class PresetSettings(OnePassSettings):
 
 @dataclass(frozen=True)
 class PresetEncoder(OnePassEncoder):
-    def system(self, kind: str) -> tuple[dict, dict]:
-        model, training = TRAINED[kind]
-        return model | {"max_length": 64}, training
-
-    def decisive(self, kind: str) -> dict:
-        model, training = TRAINED[kind]
-        return {"model": model, "training": training}
+    rows: ClassVar = TRAINED
 
 
 class PresetCell(OnePassCell):

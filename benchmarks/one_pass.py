@@ -69,12 +69,14 @@ class OnePassSettings(ScheduleSettings):
 
 @dataclass(frozen=True)
 class OnePassEncoder(ScheduleEncoder):
+    rows: ClassVar = ROWS
+
     def system(self, kind: str) -> tuple[dict, dict]:
-        model, training = ROWS[kind]
+        model, training = self.rows[kind]
         return model | {"max_length": 64}, training
 
     def decisive(self, kind: str) -> dict:
-        model, training = ROWS[kind]
+        model, training = self.rows[kind]
         return {"model": model, "training": training}
 
 

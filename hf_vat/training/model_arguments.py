@@ -67,7 +67,7 @@ class ModelArguments(_Settings):
     )
     preset: str | None = argument(
         None,
-        "Settings of the model by name: with 'faithful' the signed scores of its attention are most faithful "
+        "Settings of the model by name: 'faithful' is VAT whose signed scores of its attention are more faithful "
         "(docs/faithful.md). Options that are given beside it win.",
         choices=list(PRESETS),
     )
