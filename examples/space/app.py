@@ -229,9 +229,10 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
         asked = [page.load, button.click, text.submit, pair.submit, left.input, right.input]
         gr.on(asked, **explaining, trigger_mode="always_last", show_progress="minimal")
         samples.load_input_event.then(**explaining)
-        model.input(
-            lambda name: [gr.update(**own) for own in choices(name)], model, [left, right], api_visibility="private"
-        ).then(**explaining)
+        # In the same queue: a request that waits is answered before what it asks for is no choice any more.
+        model.input(lambda name: [gr.update(**own) for own in choices(name)], model, [left, right], **one).then(
+            **explaining
+        )
         # Every click counts, also one that comes before the answer to the last.
         gr.api(answer, api_name="explain", concurrency_id="model", concurrency_limit=1)
         result.word(clicked, shown, [shown, result], **one, trigger_mode="multiple", show_progress="hidden")

@@ -553,6 +553,17 @@ def test_a_pair_is_shown_as_two_texts_and_its_words_are_deleted(space):
     assert shown.deleted == {6} and "<del><bdi>awful</bdi></del>" in page
 
 
+def test_choices_are_exchanged_behind_the_requests_that_wait(space):
+    import gradio as gr
+
+    queues = {
+        function.concurrency_id
+        for function in space.fns.values()
+        if any(isinstance(one, gr.Dropdown) for one in (*function.inputs, *function.outputs))
+    }
+    assert queues == {"model"}
+
+
 def test_f59_crafted_requests_are_answered_with_a_sentence(space):
     functions = {one.fn.__name__: one.fn for one in space.fns.values() if callable(one.fn)}
     explained, clicked = functions["explained"], functions["clicked"]
