@@ -59,7 +59,7 @@ ALWAYS = {
     | {"seeds", "batch_size", "output_dir"},
     "distill": DATA
     | {"model", "output_dir", "teacher", "settings", "student", "epochs", "learning_rate", "head_learning_rate"}
-    | {"batch_size", "max_length", "seed", "split", "attach", "train_file", "validation_file"},
+    | {"batch_size", "max_length", "seed", "bf16", "split", "attach", "train_file", "validation_file"},
     "probe": DATA | {"model", "output_dir", "other", "max_length", "batch_size", "seed", "train_file", "split_seed"},
     "reproduce": {"table", "output_dir", "results"},
 }

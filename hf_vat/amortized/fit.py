@@ -25,7 +25,7 @@ from hf_vat.pretrained import CONFIG, SAFE, load_explainer, read_from
 from hf_vat.writing import locked, remove_partial, write_text
 
 from .card import explainer_card
-from .student import explained_variance, new_student, train_student
+from .student import explained_variance, new_student, reduced_precision, train_student
 from .teacher import ADDS_UP, TEACHERS, has_second_round, no_word_ids, teach, teacher_settings
 
 RUN_NAME = "distillation.json"
@@ -49,6 +49,7 @@ def fit_amortized(
     head_learning_rate: float = 1e-3,
     max_length: int | None = None,
     seed: int = 0,
+    bf16: bool = False,
     progress: bool = False,
     **settings,
 ) -> PreTrainedModel:
@@ -74,6 +75,7 @@ def fit_amortized(
         head_learning_rate: of its scores' layer.
         max_length: tokens of a text that are read, special ones included; by default what classifier, tokenizer and student allow.
         seed: of all that is random. The global random state is left as it was.
+        bf16: let teacher and training compute in bfloat16, where it matters little; two to three times as fast on hardware that can.
         progress: show a progress bar.
         settings: of the teacher, such as `n_samples`: 4 orders of shapley in each round, 300 samples of lime.
 
@@ -122,6 +124,7 @@ def fit_amortized(
         "learning_rate": learning_rate,
         "head_learning_rate": head_learning_rate,
         "seed": seed,
+        "bf16": bf16,
         "texts": len(encoded),
         "inputs": sha256(json.dumps([text.typed_ids for text in encoded]).encode()).hexdigest(),
         "classifier": model_digest(model),
@@ -141,7 +144,8 @@ def fit_amortized(
         cost += cost // 2 if has_second_round(teacher, settings) else 0
         total = cost + len(encoded) + numbers["epochs"] * (len(encoded) - held_out)
         bar = stack.enter_context(progress_bar(f"amortized {teacher}", total, progress))
-        taught = teach(model, tokenizer, encoded, teacher, settings, numbers["batch_size"], seed, folder, bar)
+        with reduced_precision(model.device, bf16):
+            taught = teach(model, tokenizer, encoded, teacher, settings, numbers["batch_size"], seed, folder, bar)
         order = np.random.default_rng(seed).permutation(len(taught))
         unseen, learned = ([taught[place] for place in some] for some in (order[:held_out], order[held_out:]))
         without = no_word_ids(model, tokenizer, encoded, settings["operator"])
@@ -158,6 +162,7 @@ def fit_amortized(
             learning_rate,
             head_learning_rate,
             seed,
+            bf16,
             None if folder is None else folder / STATE_NAME,
             bar,
         )

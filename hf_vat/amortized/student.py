@@ -77,11 +77,13 @@ def train_student(
     learning_rate: float,
     head_learning_rate: float,
     seed: int,
+    bf16: bool,
     state: Path | None,
     bar: tqdm,
 ) -> None:
-    """Squared error between the scores of words, those that the tokens' scores add up to and those of the teacher. With `bases`,
-    f(no word), the student's add up to f(text) - f(no word) as well, by equal shares of what they lack (Jethani et al. 2022).
+    """Squared error between the scores of words, those that the tokens' scores add up to and those of the teacher; or, of a teacher
+    that fits a linear model to each text, that model's error with the student's scores. With `bases`, f(no word), the student's add
+    up to f(text) - f(no word) as well, by equal shares of what they lack (Jethani et al. 2022).
 
     AdamW with a rate that falls to 0 in a line. Each epoch draws from a seed of its own, so that a run that goes on from
     `state`, what the last epoch has left, ends where it would have ended.
@@ -92,7 +94,7 @@ def train_student(
         {"params": encoder, "lr": learning_rate},
         {"params": [one for one in student.parameters() if one not in known], "lr": head_learning_rate},
     ]
-    optimizer = torch.optim.AdamW(groups)
+    optimizer = torch.optim.AdamW(groups, fused=True)
     steps = epochs * -(-len(texts) // batch_size)
     begun = 0 if state is None or not state.is_file() else _read_state(state, student, optimizer)
     step = begun * steps // epochs
@@ -104,7 +106,7 @@ def train_student(
             for places in _batches([len(one.text.input_ids) for one in texts], batch_size):
                 for group, rate in zip(optimizer.param_groups, (learning_rate, head_learning_rate), strict=True):
                     group["lr"] = rate * (1 - step / steps)
-                loss = _squared_error(student, tokenizer, [texts[place] for place in places], bases)
+                loss = _squared_error(student, tokenizer, [texts[place] for place in places], bases, bf16)
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)
@@ -114,6 +116,11 @@ def train_student(
             if state is not None and epoch + 1 < epochs:
                 _write_state(state, student, optimizer, epoch + 1)
     student.eval()
+
+
+def reduced_precision(device: torch.device, bf16: bool) -> torch.autocast:
+    """In which products of matrices are of bfloat16, with `bf16`."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=bf16)
 
 
 def _write_state(path: Path, student: PreTrainedModel, optimizer: torch.optim.Optimizer, epochs: int) -> None:
@@ -167,29 +174,45 @@ def _batches(lengths: list[int], batch_size: int) -> Iterator[list[int]]:
         yield batches[place]
 
 
-def _squared_error(student, tokenizer, texts: list[Taught], bases: np.ndarray | None) -> torch.Tensor:
-    errors, _ = _errors(student, tokenizer, texts, bases)
-    words = sum(len(one.scores) for one in texts)
-    return errors.sum() / max(words * errors.shape[-1], 1)
+def _squared_error(student, tokenizer, texts: list[Taught], bases: np.ndarray | None, bf16: bool) -> torch.Tensor:
+    errors, _ = _errors(student, tokenizer, texts, bases, bf16)
+    terms = len(texts) if texts[0].regression else sum(len(one.scores) for one in texts)
+    return errors.sum() / max(terms * errors.shape[-1], 1)
 
 
-def _errors(student, tokenizer, texts: list[Taught], bases: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The squared error of each word and class, and the square of the teacher's score, [B, W, C]; 0 beyond a text's words."""
+def _errors(
+    student, tokenizer, texts: list[Taught], bases: np.ndarray | None, bf16: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The squared error of each word and class, and the square of the teacher's score, [B, W, C]; 0 beyond a text's words.
+
+    Of a teacher that fits a linear model the mean squared error of the student's, and that of one without words, [B, C]."""
     device = student.device
     batch = model_inputs(tokenizer, [one.text.typed_ids for one in texts])
     shares, seen = _shares(texts, batch["input_ids"].shape[1])
     shares, seen = shares.to(device), seen.to(device)
-    targets = torch.zeros(*seen.shape, student.config.num_labels)
-    for place, one in enumerate(texts):
-        targets[place, : len(one.scores)] = torch.from_numpy(one.scores)
-    targets = targets.to(device)
-    tokens = student(**{name: tensor.to(device) for name, tensor in batch.items()}).logits.float()  # [B, T, C]
-    words = torch.bmm(shares, tokens)
+    with reduced_precision(device, bf16):
+        tokens = student(**{name: tensor.to(device) for name, tensor in batch.items()}).logits  # [B, T, C]
+    words = torch.bmm(shares, tokens.float())
     if bases is not None:
         total = torch.from_numpy(np.array([one.outputs for one in texts]) - bases).to(words)  # [B, C]
         lacking = (total - words.sum(1)) / seen.sum(1, keepdim=True).clamp(min=1)
         words = words + lacking.unsqueeze(1) * seen.unsqueeze(-1)
+    regressions = [one.regression for one in texts if one.regression]
+    if regressions:
+        together = _padded([one.words for one in regressions], seen.shape[1]).to(device)  # [B, W, W]
+        outputs = _padded([one.outputs for one in regressions]).to(device)
+        variance = torch.from_numpy(np.array([one.variance for one in regressions])).to(words)
+        return variance + (words * (together @ words - 2 * outputs)).sum(1), variance
+    targets = _padded([one.scores for one in texts]).to(device)
     return (words - targets).square() * seen.unsqueeze(-1), targets.square()
+
+
+def _padded(rows: list[np.ndarray], width: int | None = None) -> torch.Tensor:
+    """Matrices [W, ...] of texts as one tensor, [B, W, ...], 0 beyond a text's words; in the second dimension up to a width, too."""
+    tensors = [torch.from_numpy(row).float() for row in rows]
+    if width is not None:
+        tensors = [nn.functional.pad(tensor, (0, width - tensor.shape[1])) for tensor in tensors]
+    return nn.utils.rnn.pad_sequence(tensors, batch_first=True)
 
 
 def _shares(texts: list[Taught], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

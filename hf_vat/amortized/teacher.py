@@ -1,6 +1,6 @@
 """What a slow method says of the words of many texts, for every class, from which a student learns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +8,7 @@ from tqdm.auto import tqdm
 
 from hf_vat.explanations import METHODS, Explanation, explain
 from hf_vat.explanations.methods import check_settings
+from hf_vat.explanations.removal import LIME_PENALTY, lime_subsets
 from hf_vat.faithfulness.perturb import Operator
 from hf_vat.models.words import EncodedText
 
@@ -20,6 +21,24 @@ _DEFAULTS: dict[str, dict] = {
 
 
 @dataclass(frozen=True)
+class Regression:
+    """What a linear model of a text is fitted to, from random subsets of its words and what the classifier says of them: weighted
+    moments, about the means.
+
+    The mean squared error of word scores s of a class is `variance - 2 s·outputs + s·words·s`.
+
+    Attributes:
+        words: covariance of which words are there, [n, n].
+        outputs: covariance of that and what the classifier says, [n, C].
+        variance: of what it says, [C].
+    """
+
+    words: np.ndarray
+    outputs: np.ndarray
+    variance: np.ndarray
+
+
+@dataclass(frozen=True)
 class Taught:
     """A text with its teacher's scores.
 
@@ -27,11 +46,13 @@ class Taught:
         text: as the classifier reads it.
         scores: of the words that it sees, [n, C].
         outputs: what the classifier says of it, [C].
+        regression: of a teacher that fits a linear model, which the student fits in its place.
     """
 
     text: EncodedText
     scores: np.ndarray
     outputs: np.ndarray
+    regression: Regression | None = None
 
 
 def teacher_settings(teacher: str, given: dict) -> dict:
@@ -90,7 +111,31 @@ def teach(
         again = asked([texts[place] for place in unsure], 2) if unsure else []
         for place, of_text in zip(unsure, again, strict=True):
             rounds[place].append(of_text)
-    return [_taught(text, of_text) for text, of_text in zip(texts, rounds, strict=True)]
+    taught = [_taught(text, of_text) for text, of_text in zip(texts, rounds, strict=True)]
+    if teacher != "lime":
+        return taught
+    samples = settings["n_samples"]
+    return [
+        replace(one, regression=lime_regression(one, first, samples, seed))
+        for one, [first] in zip(taught, rounds, strict=True)
+    ]
+
+
+def lime_regression(taught: Taught, explanations: list[Explanation], n_samples: int, seed: int) -> Regression:
+    """What LIME has fitted to, from what it has found: coefficients c of classes solve (words + penalty) c = outputs.
+
+    One text's few subsets do not tell its coefficients, but those of many texts tell a student's. So it is fitted to the subsets
+    themselves, as FastSHAP is to those of Shapley values (Jethani et al. 2022, eq. 5), and not to each text's coefficients.
+    """
+    kept, weights = lime_subsets(taught.text, n_samples, seed)
+    total = weights.sum()
+    weights, found = weights / total, taught.scores
+    centred = kept - weights @ kept
+    words = (centred * weights[:, None]).T @ centred
+    outputs = words @ found + LIME_PENALTY / total * found
+    explained = (found * (2 * outputs - words @ found)).sum(0)  # [C], of the variance
+    shares = np.array([one.details["r2"] for one in explanations])
+    return Regression(words, outputs, np.divide(explained, shares, out=np.zeros_like(explained), where=shares > 0))
 
 
 def no_word_ids(model, tokenizer, texts: list[EncodedText], operator: str) -> list[int] | None:

@@ -46,6 +46,7 @@ class DistillArguments:
     batch_size: int = argument(16, "Texts of a training step, and model inputs per forward pass.")
     max_length: int | None = argument(None, "Tokens per text; as many as the models take.")
     seed: int = argument(0, "Seed of the teacher's draws, the student's new layer, and the order of texts.")
+    bf16: bool = argument(False, "Compute in bfloat16: faster on hardware that can.")
     split: str = argument("train", "Texts of which split.", choices=["train", "validation", "test"])
     attach: bool = argument(False, "Also put the student into the classifier's folder.")
 
@@ -79,6 +80,7 @@ def main():
         head_learning_rate=args.head_learning_rate,
         max_length=args.max_length,
         seed=args.seed,
+        bf16=args.bf16,
         progress=True,
         **settings,
     )

@@ -20,6 +20,7 @@ from hf_vat.models.words import EncodedText
 
 from .analysis import Analysis, WordScores, text_generator
 
+LIME_PENALTY = 1.0
 EXACT_SHAPLEY_LIMIT = 12  # words; 2^12 = 4,096 subsets
 _ROWS = 4096  # subsets that are turned into token ids at a time
 
@@ -45,21 +46,15 @@ def lime(analysis: Analysis) -> list[WordScores]:
     """
     ridge = import_extra("sklearn.linear_model").Ridge
     n_samples = analysis.settings["n_samples"]
-
-    def drawn(text: EncodedText, n: int) -> np.ndarray:
-        generator = text_generator(analysis.seed, text)
-        lacking = np.concatenate([[0], generator.integers(1, n + 1, n_samples - 1)]) if n else np.zeros(n_samples)
-        return generator.random((n_samples, n)).argsort(1).argsort(1) >= lacking[:, None]
-
-    subsets = _for_each(analysis, drawn)
+    drawn = _for_each(analysis, lambda text, n: lime_subsets(text, n_samples, analysis.seed))
     results = []
-    for text, kept, values in zip(analysis.texts, subsets, _ask(analysis, subsets), strict=True):
+    for text, (kept, weights), values in zip(
+        analysis.texts, drawn, _ask(analysis, [kept for kept, _ in drawn]), strict=True
+    ):
         if not kept.shape[1]:
             results.append(_scores(text, np.zeros(0)))
             continue
-        distance = 100 * (1 - np.sqrt(kept.mean(1)))  # the cosine with a vector of ones is sqrt(k / n)
-        weights = np.sqrt(np.exp(-(distance**2) / 25**2))
-        linear = ridge(alpha=1.0).fit(kept, values, sample_weight=weights)
+        linear = ridge(alpha=LIME_PENALTY).fit(kept, values, sample_weight=weights)
         constant = np.ptp(values) == 0  # R² is 0 / 0
         details = {
             "intercept": float(linear.intercept_),
@@ -68,6 +63,15 @@ def lime(analysis: Analysis) -> list[WordScores]:
         }
         results.append(_scores(text, linear.coef_, details))
     return results
+
+
+def lime_subsets(text: EncodedText, n_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The subsets of a text's seen words that [`lime`] asks for, [S, n], and their weights [S]; the first has all words."""
+    generator, n = text_generator(seed, text), sum(text.seen)
+    lacking = np.concatenate([[0], generator.integers(1, n + 1, n_samples - 1)]) if n else np.zeros(n_samples)
+    kept = generator.random((n_samples, n)).argsort(1).argsort(1) >= lacking[:, None]
+    distance = 100 * (1 - np.sqrt(kept.sum(1) / max(n, 1)))  # the cosine with a vector of ones is sqrt(k / n)
+    return kept, np.sqrt(np.exp(-(distance**2) / 25**2))
 
 
 def shapley(analysis: Analysis) -> list[WordScores]:

@@ -27,9 +27,11 @@ from hf_vat.amortized.student import _errors, new_student
 from hf_vat.amortized.teacher import no_word_ids, teach, teacher_settings
 from hf_vat.data.vocabulary import train_word_tokenizer
 from hf_vat.explanations import load_explanations
+from hf_vat.explanations.removal import lime_subsets
 from hf_vat.faithfulness import Faithfulness, precision_recall_f1_at_k
 from hf_vat.faithfulness.agreement import kendall_tau
-from hf_vat.inference import encode_texts, progress_bar
+from hf_vat.faithfulness.perturb import Operator
+from hf_vat.inference import encode_texts, predict_outputs, progress_bar
 
 TASK = "text-classification-explained"
 TEXTS = ["a good film", "it is very bad", "unbelievable , a dull plot !", "good and bad", "the actor is lovely", "film"]
@@ -46,6 +48,11 @@ def learned(planted_classifier):
     return student, model, tokenizer, splits
 
 
+def recall(explanations, rationales) -> float:
+    """Of the words that decide, two of a text, among the first two."""
+    return precision_recall_f1_at_k([one.scores for one in explanations], rationales, ks=[2]).macro()["recall"].item()
+
+
 # What is learned
 
 
@@ -56,12 +63,7 @@ def test_the_student_finds_the_planted_words_of_texts_that_it_has_not_seen(learn
     by_student = explain(model, tokenizer, texts, "amortized", labels=splits["test"]["label"][:], explainer=student)
     by_teacher = explain(model, tokenizer, texts, "shapley", n_samples=12)
 
-    def recall(explanations) -> float:
-        return (
-            precision_recall_f1_at_k([one.scores for one in explanations], rationales, ks=[2]).macro()["recall"].item()
-        )
-
-    assert recall(by_student) > recall(by_teacher) - 0.05
+    assert recall(by_student, rationales) > recall(by_teacher, rationales) - 0.05
     assert np.mean([kendall_tau(a.scores, b.scores) for a, b in zip(by_student, by_teacher, strict=True)]) > 0.5
     faithfulness = Faithfulness(model, tokenizer, by_student, ks=(2,))
     drop = {
@@ -157,6 +159,68 @@ def test_squared_error_by_hand(stub, stub_tokenizer):
     share = (half - 0.4) / 2  # of class 1
     wanted = [(0.3 + share - half) ** 2, (0.1 + share) ** 2]
     assert errors[0, :, 1].numpy() == pytest.approx(np.array(wanted), abs=1e-6)
+
+
+@pytest.mark.parametrize("samples", [2, 7, 40])
+def test_of_lime_the_subsets_are_learned_from(make_model, tokenizer, samples):
+    """The error is that of linear models with the best intercept on all subsets of all texts, under LIME's weights."""
+    model = make_model("vat", num_labels=3)
+    encoded = encode_texts(tokenizer, TEXTS, model, None)
+    with progress_bar("", 1, False) as bar:
+        taught = teach(
+            model, tokenizer, encoded, "lime", teacher_settings("lime", {"n_samples": samples}), 8, 5, None, bar
+        )
+    student = new_student(model, None, 3).eval()
+    with torch.no_grad():
+        errors, totals = _errors(student, tokenizer, taught, None)
+    assert errors.shape == totals.shape == (len(TEXTS), 3)
+    by_words = explain(model, tokenizer, TEXTS, "random")  # for their words' places
+    for place, text in enumerate(encoded):
+        kept, weights = lime_subsets(text, samples, 5)
+        weights = weights / weights.sum()
+        inputs = Operator.of("delete", tokenizer, model).keep(text, kept)
+        said = predict_outputs(model, tokenizer, inputs)  # [S, C]
+        with torch.no_grad():
+            tokens = student(torch.tensor([text.input_ids])).logits[0]  # [T, C]
+        words = np.array([text.word_scores(row) for row in tokens.T.tolist()]).T  # [n, C]
+        assert len(words) == len(by_words[place].words)
+        for wanted, residual in ((errors, said - kept @ words), (totals, said)):
+            mean = weights @ residual
+            assert wanted[place].numpy() == pytest.approx(weights @ (residual - mean) ** 2, abs=1e-6)
+
+
+def test_few_subsets_of_many_texts_tell_what_those_of_one_do_not(planted_classifier):
+    """With 12 subsets for each text of about ten words, LIME itself says little."""
+    model, tokenizer, splits = planted_classifier
+    texts, rationales = splits["test"]["text"][:], splits["test"]["rationale"][:]
+    student = fit_amortized(
+        model,
+        tokenizer,
+        splits["train"]["text"][:600],
+        "lime",
+        epochs=8,
+        head_learning_rate=3e-3,
+        learning_rate=1e-3,
+        n_samples=12,
+    )
+    by_student = recall(explain(model, tokenizer, texts, "amortized", explainer=student), rationales)
+    few, many = (recall(explain(model, tokenizer, texts, "lime", n_samples=count), rationales) for count in (12, 300))
+    assert few + 0.2 < many - 0.1 < by_student
+
+
+def test_in_bfloat16_the_student_learns_nearly_the_same(planted_classifier):
+    """Its weights stay in float32, and what the classifier gives to others stays as it was."""
+    model, tokenizer, splits = planted_classifier
+    options = {"epochs": 3, "head_learning_rate": 3e-3, "learning_rate": 1e-3}
+    one, other = (
+        fit_amortized(model, tokenizer, splits["train"]["text"][:200], bf16=bf16, **options) for bf16 in (False, True)
+    )
+    assert {tensor.dtype for tensor in other.state_dict().values()} == {torch.float32}
+    assert not torch.is_autocast_enabled("cpu")
+    texts = splits["test"]["text"][:100]
+    found = [explain(model, tokenizer, texts, "amortized", explainer=student) for student in (one, other)]
+    a, b = ([score for explanation in some for score in explanation.scores] for some in found)
+    assert a != b and np.corrcoef(a, b)[0, 1] > 0.95
 
 
 # Any classifier
