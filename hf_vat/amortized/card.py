@@ -4,6 +4,8 @@ from huggingface_hub import ModelCardData
 
 from hf_vat.hub.card import escaped
 
+from .teacher import EXPLAINED
+
 _TEXT = """---
 {metadata}
 ---
@@ -12,7 +14,7 @@ _TEXT = """---
 
 It scores the words of a text for each class of one classifier, and for no other: {classes}. It has learned from {teacher}
 ({settings}) of {texts} texts, without labels, and gives in one forward pass what that method says after many.
-On {held_out} others it explains {variance:.0f} % of the squared scores of its teacher.
+On {held_out} others its scores explain {variance:.0f} % of {explained}.
 
 ## Use
 
@@ -49,5 +51,6 @@ def explainer_card(student, run: dict) -> str:
         settings=escaped(settings),
         texts=f"{run['texts'] - run['held_out']:,}",
         held_out=run["held_out"],
+        explained=EXPLAINED[run["teacher"]],
         variance=100 * max(run["explained_variance"], 0),
     )

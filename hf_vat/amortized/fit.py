@@ -58,7 +58,8 @@ def fit_amortized(
     Works with every classifier that [`explain`](hf_vat.explain) works with. The teacher explains the texts for every class, which
     costs no more than for one; Shapley values in two rounds, of which the second is for the half of the texts that the first is less
     sure of. The student, the classifier's encoder with one score for each token and class, learns them by squared error on the sums
-    over words. It then is what `explain(method="amortized", explainer=student)` reads (after FastSHAP, Jethani et al., ICLR 2022, and
+    over words. Of LIME it learns the random subsets of words that LIME asks for and what the classifier said of them, by LIME's own
+    weighted squared error: all texts share what a linear model of one text would need hundreds of samples for. It then is what `explain(method="amortized", explainer=student)` reads (after FastSHAP, Jethani et al., ICLR 2022, and
     Yang et al., ACL 2023).
 
     Args:
@@ -75,7 +76,7 @@ def fit_amortized(
         head_learning_rate: of its scores' layer.
         max_length: tokens of a text that are read, special ones included; by default what classifier, tokenizer and student allow.
         seed: of all that is random. The global random state is left as it was.
-        bf16: let teacher and training compute in bfloat16, where it matters little; two to three times as fast on hardware that can.
+        bf16: let teacher and training compute in bfloat16, which is faster on hardware that can.
         progress: show a progress bar.
         settings: of the teacher, such as `n_samples`: 4 orders of shapley in each round, 300 samples of lime.
 

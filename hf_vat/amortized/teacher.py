@@ -14,6 +14,10 @@ from hf_vat.models.words import EncodedText
 
 TEACHERS = tuple(name for name, method in METHODS.items() if method.at_once and not method.fitted)
 ADDS_UP = ("shapley",)  # teachers whose scores are f(text) - f(no word) together
+# What the explained variance of a student is a share of, on texts that it has not learned from.
+EXPLAINED = dict.fromkeys(TEACHERS, "the squared scores of its teacher") | {
+    "lime": "the variance of what the classifier says of subsets of their words"
+}
 _DEFAULTS: dict[str, dict] = {
     "shapley": {"n_samples": 4},
     "lime": {"n_samples": 300},

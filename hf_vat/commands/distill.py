@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hf_vat.amortized import attach_explainer, fit_amortized
 from hf_vat.amortized.fit import RUN_NAME
-from hf_vat.amortized.teacher import TEACHERS
+from hf_vat.amortized.teacher import EXPLAINED, TEACHERS
 from hf_vat.arguments import argument
 from hf_vat.cli import given_options, parse_arguments, settings_of_method
 from hf_vat.data import DataArguments, load_texts
@@ -86,8 +86,8 @@ def main():
     )
     run = parse_json(Path(args.output_dir, RUN_NAME).read_text(encoding="utf-8"))
     print(
-        f"The student has learned from {run['texts'] - run['held_out']:,} texts; of {run['held_out']} others it explains "
-        f"{100 * run['explained_variance']:.0f} % of the squared scores of {args.teacher}.\nExplainer: {args.output_dir}"
+        f"The student has learned from {run['texts'] - run['held_out']:,} texts; of {run['held_out']} others its scores explain "
+        f"{100 * run['explained_variance']:.0f} % of {EXPLAINED[args.teacher]}.\nExplainer: {args.output_dir}"
     )
     if args.attach:
         print(f"In the classifier's folder: {attach_explainer(args.model, student)}")

@@ -6,9 +6,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import cost_of_truth
 import numpy as np
 import one_pass
 import pytest
+import teachers
 from one_pass import CONTROLS, OnePassSettings
 from study import Study, StudyArguments
 
@@ -51,3 +53,16 @@ def test_the_preset_is_what_the_search_found_best():
     assert "VAT, tying" not in allowed
     best = max(allowed, key=lambda row: np.mean([one_pass.values([of[row][0]], "center mean") for of in by_dataset]))
     assert one_pass.ROWS[best] == (one_pass.VAT[0] | PRESETS["faithful"], one_pass.VAT[1])
+
+
+def test_the_student_is_what_the_search_found_best():
+    """By what the probability loses without its first five words, as a share of LIME's, on validation data."""
+    settings = OnePassSettings("../shared/data", str(ROOT / "benchmarks" / "results" / "faithful"), bf16=True)
+    args = StudyArguments(seeds=1, encoders="minilm")
+    study = Study(args, teachers.TeacherCell, settings, teachers.TeacherCell.kinds, (teachers.ASKED,))
+    shares: dict[str, list[float]] = {row: [] for row in teachers.STUDENTS}
+    for dataset in teachers.TeacherCell.datasets:
+        found = study.finished(dataset, "minilm")
+        for row in found.keys() & shares.keys():
+            shares[row].append(found[row][0]["prob_drop@5"] / found[teachers.ASKED][0]["methods"]["lime"]["prob_drop@5"])
+    assert max(shares, key=lambda row: np.mean(shares[row])) == cost_of_truth.STUDENT
