@@ -78,7 +78,7 @@ def fit_amortized(
         seed: of all that is random. The global random state is left as it was.
         bf16: let teacher and training compute in bfloat16, which is faster on hardware that can.
         progress: show a progress bar.
-        settings: of the teacher, such as `n_samples`: 4 orders of shapley in each round, 300 samples of lime.
+        settings: of the teacher, such as `n_samples`: 4 orders of shapley in each round, 32 samples of lime.
 
     Returns:
         The student, a model for token classification, in eval mode; its configuration has the teacher and its settings.

@@ -20,7 +20,7 @@ EXPLAINED = dict.fromkeys(TEACHERS, "the squared scores of its teacher") | {
 }
 _DEFAULTS: dict[str, dict] = {
     "shapley": {"n_samples": 4},
-    "lime": {"n_samples": 300},
+    "lime": {"n_samples": 32},
 }  # fewer than where one text matters
 
 

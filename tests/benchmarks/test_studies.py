@@ -64,5 +64,7 @@ def test_the_student_is_what_the_search_found_best():
     for dataset in teachers.TeacherCell.datasets:
         found = study.finished(dataset, "minilm")
         for row in found.keys() & shares.keys():
-            shares[row].append(found[row][0]["prob_drop@5"] / found[teachers.ASKED][0]["methods"]["lime"]["prob_drop@5"])
+            shares[row].append(
+                found[row][0]["prob_drop@5"] / found[teachers.ASKED][0]["methods"]["lime"]["prob_drop@5"]
+            )
     assert max(shares, key=lambda row: np.mean(shares[row])) == cost_of_truth.STUDENT
