@@ -17,11 +17,11 @@ from statistics import median
 
 import numpy as np
 from datasets import DatasetDict
-from faithful import PRESET, PresetCell, PresetSettings
+from faithful import PRESET, PresetSettings
 from study import Study, StudyArguments
-from teachers import STUDENTS, student_of, unlabelled
+from teachers import STUDENTS, StudentCell, student_of, unlabelled
 
-from hf_vat import explain
+from hf_vat import explain, fit_amortized
 from hf_vat.cli import parse_arguments, run
 from hf_vat.explanations import METHODS
 from hf_vat.explanations.methods import check_settings
@@ -57,19 +57,12 @@ class TruthSettings(PresetSettings):
         return data
 
 
-class TruthCell(PresetCell):
-    """A model of the preset with its student, and what every method says of its words; or how long each takes, with nothing beside it."""
+class TruthCell(StudentCell):
+    """A student, and what every method says of the model's words; or how long each takes, with nothing beside it."""
 
+    study = "truth"
     kinds = (PRESET, TIME)
     timed = (TIME,)
-
-    @property
-    def name(self) -> str:
-        return f"truth-{super().name}"
-
-    @property
-    def trained_as(self) -> str:
-        return PRESET
 
     @property
     def needs(self) -> "TruthCell | None":
@@ -78,20 +71,17 @@ class TruthCell(PresetCell):
     def decisive(self, settings) -> dict:
         return super().decisive(settings) | {"student": list(STUDENTS[STUDENT])}
 
-    def train(self, settings, data: DatasetDict, *more, **training) -> Path:
-        """The model of the study on test data."""
-        return PresetCell(self.dataset, self.encoder, PRESET, self.seed).train(settings, data, *more, **training)
-
     def measure(self, settings, data: DatasetDict) -> dict:
-        classifier, started = load_classifier(str(self.train(settings, data))), time.perf_counter()
-        folder = (self.needs or self).folder(settings) / "student"
-        every = unlabelled(settings, self.dataset, data)
-        student, _ = student_of(STUDENT, *classifier, every, self.seed, settings.bf16, folder)
-        fitted = time.perf_counter() - started
+        classifier = load_classifier(str(self.train(settings, data)))
         texts, labels = data["test"]["text"][:], data["test"]["label"][:]
-        more = {method: {"explainer": student} if method == "amortized" else {} for method in COMPARED}
+        every = unlabelled(settings, self.dataset, data)
         if self.kind == TIME:
+            student = fit_amortized(*classifier, every[:FEW], epochs=1)  # as fast as one that has learned enough
+            more = with_student(student)
             return {"passes": {method: passes_of(*classifier, texts, method, **more[method]) for method in COMPARED}}
+        started, folder = time.perf_counter(), self.folder(settings) / "student"
+        student, _ = student_of(STUDENT, *classifier, every, self.seed, settings.bf16, folder)
+        fitted, more = time.perf_counter() - started, with_student(student)
         explained = {method: explain(*classifier, texts, method, labels=labels, **more[method]) for method in COMPARED}
         judge = Faithfulness(*classifier, explained["attention"], ks=(5,), shares=ERASER_SHARES, batch_size=64)
         found: dict[str, dict] = {}
@@ -105,6 +95,11 @@ class TruthCell(PresetCell):
                 found[method]["tau"] = float(np.mean(taus))
         accuracy = float(np.mean([one.correct for one in explained["attention"]]))
         return {"accuracy": accuracy, "student_seconds": fitted, "methods": found}
+
+
+def with_student(student) -> dict[str, dict]:
+    """Settings of the methods."""
+    return {method: {"explainer": student} if method == "amortized" else {} for method in COMPARED}
 
 
 def inputs_of(model, tokenizer, texts: Sequence[str], method: str, **more) -> list[int]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from datasets import DatasetDict
@@ -68,19 +68,29 @@ def student_of(row: str, model, tokenizer, texts: Sequence[str], seed: int, bf16
     return student, rounds * sum(method.cost(one, settings) for one in encode_texts(tokenizer, texts, model, None))
 
 
-class TeacherCell(PresetCell):
-    """A model of the preset and one of its students, or what slow methods say of its words; measured on validation texts."""
+class StudentCell(PresetCell):
+    """What is found of a model of the preset, that of the study on test data, and its students."""
 
     datasets = OnePassCell.datasets
-    kinds = (ASKED, *STUDENTS)
+    study: ClassVar[str]
 
     @property
     def name(self) -> str:
-        return f"teachers-{super().name}"
+        return f"{self.study}-{super().name}"
 
     @property
     def trained_as(self) -> str:
         return PRESET
+
+    def train(self, settings, data: DatasetDict, *more, **training) -> Path:
+        return PresetCell(self.dataset, self.encoder, PRESET, self.seed).train(settings, data, *more, **training)
+
+
+class TeacherCell(StudentCell):
+    """One of the students, or what slow methods say of the model's words; measured on validation texts."""
+
+    study = "teachers"
+    kinds = (ASKED, *STUDENTS)
 
     @property
     def needs(self) -> "TeacherCell | None":
@@ -88,10 +98,6 @@ class TeacherCell(PresetCell):
 
     def decisive(self, settings) -> dict:
         return super().decisive(settings) | ({} if self.kind == ASKED else {"student": list(STUDENTS[self.kind])})
-
-    def train(self, settings, data: DatasetDict, *more, **training) -> Path:
-        """The model of the study on test data."""
-        return PresetCell(self.dataset, self.encoder, PRESET, self.seed).train(settings, data, *more, **training)
 
     def measure(self, settings, data: DatasetDict) -> dict:
         classifier = load_classifier(str(self.train(settings, data)))
