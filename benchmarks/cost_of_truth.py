@@ -158,7 +158,8 @@ def main():
     )
     tables = [summary(found), one_pass(found), *(of_methods(name, results) for name, results in found.items())]
     study.write("What an explanation costs, and how true it is", about, tables)
-    render(lambda: front(found), PICTURE)
+    if found:
+        render(lambda: front(found), PICTURE)
 
 
 def values(results: Sequence[dict], method: str, score: str) -> np.ndarray:
