@@ -22,11 +22,10 @@ from schedules import QUICKSTART_TEST, VALIDATION
 from study import Results, Study, StudyArguments
 
 from hf_vat import explain, fit_amortized
-from hf_vat.amortized.teacher import teacher_settings
+from hf_vat.amortized.teacher import teaching_cost
 from hf_vat.cli import parse_arguments, run
 from hf_vat.data import load_paper_dataset
 from hf_vat.data.offline import rotten_tomatoes
-from hf_vat.explanations import METHODS
 from hf_vat.faithfulness import Faithfulness
 from hf_vat.inference import encode_texts
 from hf_vat.pretrained import load_classifier
@@ -62,10 +61,8 @@ def student_of(row: str, model, tokenizer, texts: Sequence[str], seed: int, bf16
     most, how = STUDENTS[row]
     texts = texts[:most]
     student = fit_amortized(model, tokenizer, texts, seed=seed, bf16=bf16, output_dir=folder, **how)
-    method = METHODS[how["teacher"]]
-    settings = teacher_settings(how["teacher"], {"n_samples": how["n_samples"]} if "n_samples" in how else {})
-    rounds = 1.5 if how["teacher"] == "shapley" else 1  # half of the texts are explained twice
-    return student, rounds * sum(method.cost(one, settings) for one in encode_texts(tokenizer, texts, model, None))
+    encoded = encode_texts(tokenizer, texts, model, None)
+    return student, teaching_cost(encoded, student.config.teacher, student.config.teacher_settings)
 
 
 class StudentCell(PresetCell):

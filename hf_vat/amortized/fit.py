@@ -16,7 +16,6 @@ from transformers import AutoConfig, AutoModelForTokenClassification, PreTrained
 
 from hf_vat.callers import TextFunction, as_classifier
 from hf_vat.errors import InputError, check_path, check_texts, parse_json
-from hf_vat.explanations import METHODS
 from hf_vat.explanations.store import model_digest
 from hf_vat.explanations.students import check_names, check_reads
 from hf_vat.inference import check_classifier, encode_texts, predict_outputs, progress_bar, whole_number
@@ -26,7 +25,7 @@ from hf_vat.writing import locked, remove_partial, write_text
 
 from .card import explainer_card
 from .student import explained_variance, new_student, reduced_precision, train_student
-from .teacher import ADDS_UP, TEACHERS, has_second_round, no_word_ids, teach, teacher_settings
+from .teacher import ADDS_UP, TEACHERS, no_word_ids, teach, teacher_settings, teaching_cost
 
 RUN_NAME = "distillation.json"
 STATE_NAME = "student_state.safetensors"  # what a run goes on from between epochs
@@ -130,7 +129,7 @@ def fit_amortized(
         "inputs": sha256(json.dumps([text.typed_ids for text in encoded]).encode()).hexdigest(),
         "classifier": model_digest(model),
     }
-    cost = sum(METHODS[teacher].cost(text, settings) for text in encoded)  # which may refuse a text
+    cost = teaching_cost(encoded, teacher, settings)  # before anything is written
     folder = None if output_dir is None else check_path(output_dir)
     with ExitStack() as stack:
         if folder is not None:
@@ -142,7 +141,6 @@ def fit_amortized(
             stack.enter_context(locked(folder, "wait until it has ended, or choose another output_dir"))
             remove_partial(folder)
         held_out = min(int(len(encoded) * _HELD_OUT) or 1, _MOST_HELD_OUT)
-        cost += cost // 2 if has_second_round(teacher, settings) else 0
         total = cost + len(encoded) + numbers["epochs"] * (len(encoded) - held_out)
         bar = stack.enter_context(progress_bar(f"amortized {teacher}", total, progress))
         with reduced_precision(model.device, bf16):

@@ -190,7 +190,7 @@ def _errors(
     batch = model_inputs(tokenizer, [one.text.typed_ids for one in texts])
     shares, seen = _shares(texts, batch["input_ids"].shape[1])
     shares, seen = shares.to(device), seen.to(device)
-    with reduced_precision(device, bf16):
+    with reduced_precision(device, bf16):  # for each batch anew: it keeps its copies of weights, which training changes
         tokens = student(**{name: tensor.to(device) for name, tensor in batch.items()}).logits  # [B, T, C]
     words = torch.bmm(shares, tokens.float())
     if bases is not None:

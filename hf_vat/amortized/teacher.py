@@ -73,6 +73,16 @@ def has_second_round(teacher: str, settings: dict) -> bool:
     return teacher == "shapley" and not settings["exact"] and settings["n_samples"] >= 4
 
 
+def teaching_cost(texts: list[EncodedText], teacher: str, settings: dict) -> int:
+    """About how many model inputs the teacher's scores of texts take.
+
+    Raises:
+        InputError: if the teacher refuses a text.
+    """
+    cost = sum(METHODS[teacher].cost(text, settings) for text in texts)
+    return cost + cost // 2 if has_second_round(teacher, settings) else cost
+
+
 def teach(
     model,
     tokenizer,
