@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError, Range
 from .models import WordEncoderConfig
+from .models.attribution import named_outputs
 from .models.classes import class_id
 from .models.configuration_vat import SEE_PADDING
 from .models.problems import Problem
@@ -233,11 +234,6 @@ def sees_padding(model) -> bool:
     """Whether the numbers that a model gives for a text change with the padding beside it."""
     encoder = getattr(model.config, "encoder", model.config)
     return getattr(encoder, "model_type", None) in SEE_PADDING
-
-
-def named_outputs(model) -> dict[str, bool]:
-    """What a model is told so that its outputs have names, where the configuration asks for tuples."""
-    return {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
 
 
 def embedding_rows(model) -> float:

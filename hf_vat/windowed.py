@@ -14,7 +14,7 @@ from torch import nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from .embeddings import embedded_as
-from .inference import named_outputs
+from .models.attribution import named_outputs
 from .models.classifier import VATClassifier
 from .models.problems import Problem
 from .models.windows import windows

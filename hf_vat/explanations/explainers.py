@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from os import PathLike
 from typing import Any
 
@@ -19,12 +19,11 @@ from hf_vat.inference import (
     forward_batches,
     model_name,
     model_outputs,
-    named_outputs,
     predict_outputs,
     progress_bar,
     whole_number,
 )
-from hf_vat.models.attribution import takes_center
+from hf_vat.models.attribution import named_outputs, takes_center
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
 from hf_vat.models.words import EncodedText
 from hf_vat.targets import check_golds, check_targets, is_single
@@ -164,7 +163,7 @@ def explain(
     again = [bool(place) and text is encoded[place - 1] for place, text in enumerate(encoded)]  # with another target
     asks_once = METHODS[method].at_once
     costs = [
-        1 + (0 if repeated and asks_once else METHODS[method].cost(text, settings))
+        0 if repeated and asks_once else (not repeated) + METHODS[method].cost(text, settings)
         for text, repeated in zip(encoded, again, strict=True)
     ]
 
@@ -287,9 +286,12 @@ def _windows(costs: list[int], again: list[bool]) -> list[slice]:
 
 def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, seed, bar: tqdm) -> Analysis:
     problem = Problem.of(model.config)
-    outputs: list[list[float]] = [[]] * len(texts)
-    token_values: dict[str, list[list]] = {field: [[]] * len(texts) for field in METHODS[method].reads}
-    input_ids = [text.typed_ids for text in texts]
+    once = [
+        place for place, text in enumerate(texts) if not place or text is not texts[place - 1]
+    ]  # whatever its targets
+    outputs: list[list[float]] = [[]] * len(once)
+    token_values: dict[str, list[list]] = {field: [[]] * len(once) for field in METHODS[method].reads}
+    input_ids = [texts[place].typed_ids for place in once]
     asked = METHODS[method].asks(settings)
     ask = partial(model, **asked, **named_outputs(model)) if asked and takes_center(model) else None
     # Closed explicitly: an exception below would otherwise leave the generator, and with it eval mode, open.
@@ -304,6 +306,9 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
                     raise _refusal(model, method, field, output)
                 for position, row in zip(positions, values.float().tolist(), strict=True):
                     rows[position] = row[: len(input_ids[position])]
+    repeats = [end - place for place, end in pairwise([*once, len(texts)])]
+    outputs = _repeated(outputs, repeats)
+    token_values = {field: _repeated(rows, repeats) for field, rows in token_values.items()}
     targets = [
         problem.explained(row)[0] if target is None else target for row, target in zip(outputs, targets, strict=True)
     ]
@@ -320,6 +325,10 @@ def _analyse(model, tokenizer, texts, targets, method, settings, batch_size, see
         seed,
         bar,
     )
+
+
+def _repeated(rows: list, times: Sequence[int]) -> list:
+    return [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
 
 
 _NEEDED = {

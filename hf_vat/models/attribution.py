@@ -69,4 +69,9 @@ def takes_center(model) -> bool:
     return any("attribution_center" in signature(module.forward).parameters for module in modules)
 
 
-__all__ = ["CENTERS", "of_log_odds", "takes_center", "token_attribution"]
+def named_outputs(model) -> dict[str, bool]:
+    """What a model is told so that its outputs have names, where the configuration asks for tuples."""
+    return {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
+
+
+__all__ = ["CENTERS", "named_outputs", "of_log_odds", "takes_center", "token_attribution"]

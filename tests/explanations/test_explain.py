@@ -1,6 +1,7 @@
 import json
 import re
 import warnings
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from checks import ALONE, without_time
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 from transformers import BertConfig, BertForSequenceClassification
 
 from hf_vat import BertWithVMask
@@ -93,6 +95,27 @@ def test_c47_long_text_is_cut_with_one_warning(model, tokenizer, method):
     assert long.scores[30:] == [0] * 170
     if method in ("attention", "mask", "random", "gradient"):
         assert min(long.scores[:30]) > 0
+
+
+@pytest.mark.parametrize(
+    "method", ["attention", "attention_x_gradient", "random", "occlusion", "lime", "shapley", "gradient"]
+)
+def test_a_text_with_several_targets_is_read_as_often_as_with_one(make_model, tokenizer, method):
+    """But for gradients, which each target has its own of. The bar counts what is read."""
+    model, read, found = make_model("vat", num_labels=3), [], []
+    model.register_forward_pre_hook(lambda _, args, inputs: read.append(len(inputs["input_ids"])), with_kwargs=True)
+    texts = ["good film", "it is bad"]
+    for targets in ([0], [1], [0, 1]):
+        read.clear()
+        with tqdm(total=10_000, file=StringIO()) as bar:
+            explanations = explained(model, tokenizer, texts, method, target=[targets] * 2, bar=bar)
+            found.append((sum(read), bar.n, explanations))
+    one, other, both = found
+    for place, explanation in enumerate(both[2]):
+        wanted = (one, other)[place % 2][2][place // 2]
+        assert explanation.scores == pytest.approx(wanted.scores, abs=1e-6)
+        assert explanation.probabilities == pytest.approx(wanted.probabilities, abs=1e-6)
+    assert (both[0] - one[0], both[1] - one[1]) == ((2, 2) if method == "gradient" else (0, 0))
 
 
 def test_c47_a_text_with_several_targets_is_counted_once(model, tokenizer):
