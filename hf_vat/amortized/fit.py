@@ -55,8 +55,8 @@ def fit_amortized(
     """Train a student that says in one forward pass what a slow method says of the words of a text.
 
     Works with every classifier that [`explain`](hf_vat.explain) works with. The teacher explains the texts for every class, which
-    costs no more than for one; Shapley values in two rounds, of which the second is for the half of the texts that the first is less
-    sure of. The student, the classifier's encoder with one score for each token and class, learns them by squared error on the sums
+    asks the classifier no more than for one; in `output_dir` each class of a text has a line. Shapley values come in two rounds, of which
+    the second is for the half of the texts that the first is less sure of. The student, the classifier's encoder with one score for each token and class, learns them by squared error on the sums
     over words. Of LIME it learns the random subsets of words that LIME asks for and what the classifier said of them, by LIME's own
     weighted squared error: all texts share what a linear model of one text would need hundreds of samples for. It then is what `explain(method="amortized", explainer=student)` reads (after FastSHAP, Jethani et al., ICLR 2022, and
     Yang et al., ACL 2023).
@@ -105,10 +105,12 @@ def fit_amortized(
     layers = None if layers is None else whole_number("layers", layers, 1)
     seed = whole_number("seed", seed, 0, 2**32 - 1)
     for name, rate in (("learning_rate", learning_rate), ("head_learning_rate", head_learning_rate)):
-        if not isinstance(rate, int | float) or not 0 <= rate < float("inf"):
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < float("inf"):
             raise InputError(f"{name} is {rate!r}; it must be a number from 0.")
+    if not isinstance(bf16, bool):
+        raise InputError(f"bf16 is {bf16!r}; it must be True or False.")
     settings = teacher_settings(teacher, settings)
-    begun = new_student(model, layers, seed) if student is None else _student_from(student, model)
+    begun = new_student(model, layers, seed) if student is None else _student_from(student, model, seed)
     longest = min(maximum_length(model, tokenizer), maximum_length(begun, tokenizer))
     encoded = encode_texts(tokenizer, check_texts(texts), model, longest if max_length is None else max_length)
     encoded = [text for text in encoded if any(text.seen)]
@@ -128,17 +130,18 @@ def fit_amortized(
         "texts": len(encoded),
         "inputs": sha256(json.dumps([text.typed_ids for text in encoded]).encode()).hexdigest(),
         "classifier": model_digest(model),
-    }
+    } | ({} if student is None else {"student_weights": model_digest(begun)})
     cost = teaching_cost(encoded, teacher, settings)  # before anything is written
     folder = None if output_dir is None else check_path(output_dir)
     with ExitStack() as stack:
         if folder is not None:
             if folder.exists() and not folder.is_dir():
                 raise InputError(f"output_dir is {folder}, a file; give a folder.")
-            made = _begin(folder, run)
+            _begin(folder, run)  # nothing is written into a folder that is not this run's, and no lock
+            stack.enter_context(locked(folder, "wait until it has ended, or choose another output_dir"))
+            made = _begin(folder, run)  # of another process, until just now
             if made is not None:
                 return made.to(model.device)
-            stack.enter_context(locked(folder, "wait until it has ended, or choose another output_dir"))
             remove_partial(folder)
         held_out = min(int(len(encoded) * _HELD_OUT) or 1, _MOST_HELD_OUT)
         total = cost + len(encoded) + numbers["epochs"] * (len(encoded) - held_out)
@@ -149,7 +152,7 @@ def fit_amortized(
         unseen, learned = ([taught[place] for place in some] for some in (order[:held_out], order[held_out:]))
         without = no_word_ids(model, tokenizer, encoded, settings["operator"])
         base = None if without is None else predict_outputs(model, tokenizer, [without])[0]
-        adds_up = base is not None and teacher in ADDS_UP
+        adds_up = base is not None and teacher in ADDS_UP and settings["operator"] == "delete"
         bases = base if adds_up else None
         train_student(
             begun,
@@ -176,7 +179,7 @@ def fit_amortized(
     return begun
 
 
-def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path:
+def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel | str | PathLike) -> Path:
     """Put an explainer into the folder of its classifier, where `explain(method="amortized")` and the pipeline
     `text-classification-explained` find it by `explainer` in the classifier's configuration.
 
@@ -184,7 +187,7 @@ def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path
 
     Args:
         folder: what `save_pretrained` has written of the classifier.
-        explainer: what [`fit_amortized`] has trained.
+        explainer: what [`fit_amortized`] has trained, or its folder.
 
     Returns:
         The explainer's folder. One that was there before is replaced.
@@ -196,11 +199,14 @@ def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path
     config_file = folder / CONFIG
     if not config_file.is_file():
         raise InputError(f"{folder} has no {CONFIG}; give a folder that save_pretrained has written.")
-    fields = parse_json(config_file.read_text(encoding="utf-8"))
-    check_names(explainer, _Holder(AutoConfig.from_pretrained(folder, trust_remote_code=False)))
-    before = fields.get("explainer")
-    place = next(folder / name for name in INSIDE if name != before)
+    student: Any = load_explainer(str(explainer)) if isinstance(explainer, str | PathLike) else explainer
     with locked(folder, "wait until it has ended"):
+        with read_from(str(folder), CONFIG, " as a classifier"):
+            fields = parse_json(config_file.read_text(encoding="utf-8"))
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        check_names(student, _Holder(config))
+        before = fields.get("explainer")
+        place = next(folder / name for name in INSIDE if name != before)
         for path in folder.glob(f"{_HALF_WRITTEN}*"):  # of a process that was killed
             shutil.rmtree(path)
         if place.exists():
@@ -209,7 +215,7 @@ def attach_explainer(folder: str | PathLike, explainer: PreTrainedModel) -> Path
             shutil.rmtree(place)
         written = folder / f"{_HALF_WRITTEN}{uuid4().hex}"
         try:
-            explainer.save_pretrained(written)
+            student.save_pretrained(written)
             written.rename(place)
         finally:
             shutil.rmtree(written, ignore_errors=True)
@@ -235,9 +241,10 @@ def _is_explainer(folder: Path) -> bool:
     return own and not (folder / RUN_NAME).exists()
 
 
-def _student_from(name: str, model) -> PreTrainedModel:
+def _student_from(name: str, model, seed: int) -> PreTrainedModel:
     check_path(name)
-    with read_from(name, CONFIG, " as the beginning of a student"):
+    with read_from(name, CONFIG, " as the beginning of a student"), torch.random.fork_rng():
+        torch.manual_seed(seed)  # of the layer that gives the scores
         student: Any = AutoModelForTokenClassification.from_pretrained(
             name,
             id2label=dict(model.config.id2label),
@@ -246,6 +253,7 @@ def _student_from(name: str, model) -> PreTrainedModel:
             dtype=torch.float32,
             **SAFE,
         )
+    student.config.return_dict = True
     return student.to(model.device)
 
 

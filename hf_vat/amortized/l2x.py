@@ -81,7 +81,7 @@ def fit_l2x(
 ) -> L2X:
     """Fit a selector to what a classifier says of texts.
 
-    Works with every model that [`explain`](hf_vat.explain) works with, as only its probabilities are used. The selector
+    Works with every model that chooses one class of two or more for a text, as only its probabilities are used. The selector
     sees a token with its neighbours and the text as a whole; in training, k Gumbel-softmax draws over a text's tokens
     choose about k of them.
 

@@ -1,6 +1,7 @@
 """The student: an encoder with one signed score for each token and class, and how it is trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tqdm.auto import tqdm
 from transformers import MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING, AutoModelForTokenClassification, PreTrainedModel
 
 from hf_vat.errors import InputError
-from hf_vat.inference import evaluation_mode, model_inputs
+from hf_vat.inference import evaluation_mode, model_inputs, sees_padding
 from hf_vat.writing import written_beside
 
 from .teacher import Taught
@@ -46,7 +47,7 @@ def new_student(model, layers: int | None, seed: int) -> PreTrainedModel:
     config = kind.from_dict(fields)
     config.id2label = dict(model.config.id2label)
     config.label2id = {name: label for label, name in config.id2label.items()}
-    config.problem_type = None
+    config.problem_type, config.return_dict = None, True
     if layers is not None:
         most = getattr(config, "num_hidden_layers", 1)
         if not 1 <= layers <= most:
@@ -95,24 +96,27 @@ def train_student(
         {"params": [one for one in student.parameters() if one not in known], "lr": head_learning_rate},
     ]
     optimizer = torch.optim.AdamW(groups, fused=True)
-    steps = epochs * -(-len(texts) // batch_size)
     begun = 0 if state is None or not state.is_file() else _read_state(state, student, optimizer)
-    step = begun * steps // epochs
     bar.update(begun * len(texts))
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), torch.enable_grad():
         for epoch in range(begun, epochs):
             torch.manual_seed(1_000_003 * seed + epoch)
             student.train()
-            for places in _batches([len(one.text.input_ids) for one in texts], batch_size):
+            batches = _batches(texts, batch_size, sees_padding(student))
+            for step, places in enumerate(batches):
                 for group, rate in zip(optimizer.param_groups, (learning_rate, head_learning_rate), strict=True):
-                    group["lr"] = rate * (1 - step / steps)
+                    group["lr"] = rate * (1 - (epoch * len(batches) + step) / (epochs * len(batches)))
                 loss = _squared_error(student, tokenizer, [texts[place] for place in places], bases, bf16)
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)
                 optimizer.step()
-                step += 1
                 bar.update(len(places))
+            if not all(bool(weights.isfinite().all()) for weights in student.parameters()):
+                raise InputError(
+                    f"The student's weights are no longer finite after {epoch + 1} of {epochs} epochs: its training has diverged. Lower "
+                    f"learning_rate ({learning_rate}) and head_learning_rate ({head_learning_rate})."
+                )
             if state is not None and epoch + 1 < epochs:
                 _write_state(state, student, optimizer, epoch + 1)
     student.eval()
@@ -153,25 +157,35 @@ def explained_variance(
     student: PreTrainedModel, tokenizer, texts: list[Taught], bases: np.ndarray | None, batch_size: int
 ) -> float:
     """1 minus the student's squared error over that of scores of 0, of texts that it has not learned from."""
+    groups = _groups(range(len(texts)), texts, batch_size, sees_padding(student))
     with evaluation_mode(student):
-        found = [
-            _errors(student, tokenizer, texts[start : start + batch_size], bases)
-            for start in range(0, len(texts), batch_size)
-        ]
+        found = [_errors(student, tokenizer, [texts[place] for place in places], bases) for places in groups]
     errors, squares = (sum(float(one[place].sum()) for one in found) for place in (0, 1))
     return 1 - errors / squares if squares else 0.0
 
 
-def _batches(lengths: list[int], batch_size: int) -> Iterator[list[int]]:
+def _batches(texts: list[Taught], batch_size: int, equal_lengths: bool) -> list[list[int]]:
     """Places of texts in random order, of which neighbours that are sorted by length share a batch."""
-    order = torch.randperm(len(lengths)).tolist()
+    order = torch.randperm(len(texts)).tolist()
     several = batch_size * _SORTED_TOGETHER
-    batches = []
-    for start in range(0, len(order), several):
-        some = sorted(order[start : start + several], key=lengths.__getitem__)
-        batches += [some[place : place + batch_size] for place in range(0, len(some), batch_size)]
-    for place in torch.randperm(len(batches)).tolist():
-        yield batches[place]
+    batches = [
+        batch
+        for start in range(0, len(order), several)
+        for batch in _groups(order[start : start + several], texts, batch_size, equal_lengths)
+    ]
+    return [batches[place] for place in torch.randperm(len(batches)).tolist()]
+
+
+def _groups(places: Sequence[int], texts: list[Taught], batch_size: int, equal_lengths: bool) -> Iterator[list[int]]:
+    """Places by the lengths of their texts, as batches; with `equal_lengths` as a student that sees padding has to read them."""
+
+    def length(place: int) -> int:
+        return len(texts[place].text.input_ids)
+
+    ordered = sorted(places, key=length)
+    for some in (list(group) for _, group in groupby(ordered, length)) if equal_lengths else [ordered]:
+        for start in range(0, len(some), batch_size):
+            yield some[start : start + batch_size]
 
 
 def _squared_error(student, tokenizer, texts: list[Taught], bases: np.ndarray | None, bf16: bool) -> torch.Tensor:
@@ -199,20 +213,18 @@ def _errors(
         words = words + lacking.unsqueeze(1) * seen.unsqueeze(-1)
     regressions = [one.regression for one in texts if one.regression]
     if regressions:
-        together = _padded([one.words for one in regressions], seen.shape[1]).to(device)  # [B, W, W]
+        design = _padded([one.design.T for one in regressions]).to(device)  # [B, W, S]
         outputs = _padded([one.outputs for one in regressions]).to(device)
         variance = torch.from_numpy(np.array([one.variance for one in regressions])).to(words)
-        return variance + (words * (together @ words - 2 * outputs)).sum(1), variance
+        fitted = design.mT @ words  # [B, S, C]
+        return variance + fitted.square().sum(1) - 2 * (words * outputs).sum(1), variance
     targets = _padded([one.scores for one in texts]).to(device)
     return (words - targets).square() * seen.unsqueeze(-1), targets.square()
 
 
-def _padded(rows: list[np.ndarray], width: int | None = None) -> torch.Tensor:
-    """Matrices [W, ...] of texts as one tensor, [B, W, ...], 0 beyond a text's words; in the second dimension up to a width, too."""
-    tensors = [torch.from_numpy(row).float() for row in rows]
-    if width is not None:
-        tensors = [nn.functional.pad(tensor, (0, width - tensor.shape[1])) for tensor in tensors]
-    return nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+def _padded(rows: list[np.ndarray]) -> torch.Tensor:
+    """Matrices [W, ...] of texts as one tensor, [B, W, ...], 0 beyond a text's words."""
+    return nn.utils.rnn.pad_sequence([torch.from_numpy(row).float() for row in rows], batch_first=True)
 
 
 def _shares(texts: list[Taught], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -26,20 +26,28 @@ _DEFAULTS: dict[str, dict] = {
 
 @dataclass(frozen=True)
 class Regression:
-    """What a linear model of a text is fitted to, from random subsets of its words and what the classifier says of them: weighted
-    moments, about the means.
+    """What a linear model of a text is fitted to: random subsets of its words, and weighted moments, about the means, of what the
+    classifier says of them.
 
-    The mean squared error of word scores s of a class is `variance - 2 s·outputs + s·words·s`.
+    The mean squared error of word scores s of a class is `variance - 2 s·outputs + |design s|²`.
 
     Attributes:
-        words: covariance of which words are there, [n, n].
-        outputs: covariance of that and what the classifier says, [n, C].
+        kept: the words of each subset, [S, n].
+        weights: of the subsets, which add up to 1, [S].
+        outputs: covariance of words and what the classifier says, [n, C].
         variance: of what it says, [C].
     """
 
-    words: np.ndarray
+    kept: np.ndarray
+    weights: np.ndarray
     outputs: np.ndarray
     variance: np.ndarray
+
+    @property
+    def design(self) -> np.ndarray:
+        """Which words are there, about the mean and times the roots of the weights, [S, n]. It is made when it is needed: of long
+        texts it takes far more memory than the subsets, and their covariances take more yet."""
+        return (self.kept - self.weights @ self.kept) * np.sqrt(self.weights)[:, None]
 
 
 @dataclass(frozen=True)
@@ -136,20 +144,21 @@ def teach(
 
 
 def lime_regression(taught: Taught, explanations: list[Explanation], n_samples: int, seed: int) -> Regression:
-    """What LIME has fitted to, from what it has found: coefficients c of classes solve (words + penalty) c = outputs.
+    """What LIME has fitted to, from what it has found: coefficients c of classes solve (designᵀ design + penalty) c = outputs.
 
     One text's few subsets do not tell its coefficients, but those of many texts tell a student's. So it is fitted to the subsets
     themselves, as FastSHAP is to those of Shapley values (Jethani et al. 2022, eq. 5), and not to each text's coefficients.
     """
     kept, weights = lime_subsets(taught.text, n_samples, seed)
     total = weights.sum()
-    weights, found = weights / total, taught.scores
-    centred = kept - weights @ kept
-    words = (centred * weights[:, None]).T @ centred
-    outputs = words @ found + LIME_PENALTY / total * found
-    explained = (found * (2 * outputs - words @ found)).sum(0)  # [C], of the variance
+    regression = Regression(kept, weights / total, *np.zeros(2))
+    design, found = regression.design, taught.scores
+    fitted = design.T @ (design @ found)
+    outputs = fitted + LIME_PENALTY / total * found
+    explained = (found * (2 * outputs - fitted)).sum(0)  # [C], of the variance
     shares = np.array([one.details["r2"] for one in explanations])
-    return Regression(words, outputs, np.divide(explained, shares, out=np.zeros_like(explained), where=shares > 0))
+    variance = np.divide(explained, shares, out=np.zeros_like(explained), where=shares > 0)
+    return replace(regression, outputs=outputs, variance=variance)
 
 
 def no_word_ids(model, tokenizer, texts: list[EncodedText], operator: str) -> list[int] | None:

@@ -7,12 +7,14 @@ amortised Shapley values of texts (Yang et al., ACL 2023).
 
 from collections.abc import Sequence
 from contextlib import closing
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from hf_vat.errors import InputError
+from hf_vat.faithfulness.perturb import Operator
 from hf_vat.inference import embedding_rows, forward_batches, predict_outputs
 from hf_vat.models.problems import says_the_same
 from hf_vat.models.words import TYPE_BITS, positions_of
@@ -30,15 +32,15 @@ def with_explainer(settings: dict, model, tokenizer) -> dict:
     explainer = settings["explainer"]
     if explainer is None:
         name, place = getattr(model.config, "name_or_path", ""), getattr(model.config, "explainer", None)
-        if not name or place is None:
+        if not name or not isinstance(place, str):
             raise InputError(
                 'method="amortized" reads an explainer, and the model has none in its folder; give one as explainer, a folder, a Hub '
                 "id or a model. `hf-vat distill` and hf_vat.fit_amortized train one."
             )
         revision = getattr(model.config, "_commit_hash", None)
         explainer = load_explainer(name, place, revision).to(model.device)
-    elif isinstance(explainer, str):
-        explainer = load_explainer(explainer).to(model.device)
+    elif isinstance(explainer, str | PathLike):
+        explainer = load_explainer(str(explainer)).to(model.device)
     elif not isinstance(explainer, nn.Module):
         raise InputError(f"explainer is {type(explainer).__name__}; give a folder, a Hub id or a model.")
     check_names(explainer, model)
@@ -92,15 +94,27 @@ def amortized(analysis: Analysis) -> list[WordScores]:
             for position, row in zip(positions, logits, strict=True):
                 tokens[unique[position]] = row[: len(unique[position])]
             analysis.bar.update(len(positions))
-    bases = explainer.config.no_word_outputs if getattr(explainer.config, "adds_up", False) else None
+    bases = _without_words(analysis) if getattr(explainer.config, "adds_up", False) else []
     results = []
-    for text, row, target, outputs in zip(analysis.texts, rows, analysis.targets, analysis.outputs, strict=True):
+    for place, (text, row, target) in enumerate(zip(analysis.texts, rows, analysis.targets, strict=True)):
         scores, details = text.word_scores(tokens[row][:, target].tolist()), {}
-        if bases is not None:
-            details["base_value"] = bases[target]
-            scores = text.adding_up_to(outputs[target] - bases[target], scores)
+        if bases:
+            details["base_value"] = bases[place][target]
+            scores = text.adding_up_to(analysis.outputs[place][target] - bases[place][target], scores)
         results.append(WordScores(scores, details))
     return results
+
+
+def _without_words(analysis: Analysis) -> list[list[float]]:
+    """f(no word) of each text: what the explainer remembers of it, or of a text of another form, such as a pair beside single texts
+    or one without any word, what the classifier says."""
+    config, model, tokenizer = analysis.settings["explainer"].config, analysis.model, analysis.tokenizer
+    stand_in = Operator.of("delete", tokenizer, model).token_id
+    rows = [tuple(text.without_words(stand_in)) for text in analysis.texts]
+    other = [row for row in dict.fromkeys(rows) if row != tuple(config.no_word_ids)]
+    said = predict_outputs(model, tokenizer, other, analysis.batch_size).tolist() if other else []
+    known = dict(zip(other, said, strict=True)) | {tuple(config.no_word_ids): config.no_word_outputs}
+    return [known[row] for row in rows]
 
 
 def check_reads(explainer, rows: Sequence[Sequence[int]]) -> None:
@@ -122,11 +136,15 @@ def check_reads(explainer, rows: Sequence[Sequence[int]]) -> None:
 def token_logits(explainer, output):
     """
     Raises:
-        InputError: if a model does not give one score for each token and class.
+        InputError: if a model does not give one finite score for each token and class.
     """
     logits = getattr(output, "logits", None)
     if logits is None or logits.dim() != 3 or logits.shape[-1] != explainer.config.num_labels:
         raise InputError(
             f"{type(explainer).__name__} is no explainer: it gives no logits of shape [batch, tokens, {explainer.config.num_labels}]."
+        )
+    if not logits.isfinite().all():
+        raise InputError(
+            f"The explainer {type(explainer).__name__} gives logits that are not finite; its training has diverged."
         )
     return logits

@@ -113,7 +113,7 @@ class Operator:
             S lists of token ids, with their types (see [`EncodedText.typed_ids`]).
         """
         kept = np.asarray(kept, dtype=bool)
-        ids, special = np.array(encoded.typed_ids), np.array(encoded.special, dtype=bool)
+        ids = np.array(encoded.typed_ids)
         covers = np.zeros((kept.shape[1], len(ids)), dtype=np.float32)  # [n, T]
         for token, words in enumerate(encoded.token_words):
             covers[list(words), token] = 1
@@ -123,10 +123,7 @@ class Operator:
             return np.where(taken, stand_in if self.name == "mask" else absent(stand_in), ids).tolist()
         rows = [ids[~row].tolist() for row in taken]
         in_word = covers.any(0)
-        if in_word.any():  # a model needs something to read where the words were
-            empty = ids[special].tolist()
-            first = int(in_word.argmax())
-            empty.insert(int(special[:first].sum()), int(ids[first] >> TYPE_BITS << TYPE_BITS) + self.token_id)
+        if in_word.any():
             for row in np.flatnonzero(taken[:, in_word].all(1)):
-                rows[row] = empty
+                rows[row] = encoded.without_words(self.token_id)
         return rows

@@ -321,6 +321,8 @@ class VATClassifier(_Base):
             return super().save_pretrained(save_directory, *args, **kwargs)
         finally:
             self.__class__ = of_fsdp
+            if explainer is not None:  # the model in memory has it still
+                self.config.explainer = explainer
 
     @classmethod
     def is_custom_code(cls) -> bool:

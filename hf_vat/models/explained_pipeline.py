@@ -4,7 +4,7 @@ import torch
 from transformers import AutoModelForTokenClassification, Pipeline
 from transformers.utils import logging
 
-from .attribution import CENTERS, of_log_odds, takes_center
+from .attribution import CENTERS, named_outputs, of_log_odds, takes_center
 from .classes import class_id, class_names
 from .problems import MULTI_LABEL, SINGLE_LABEL, Problem, says_the_same
 from .words import PAIR, TYPE_BITS, encode_words, maximum_length, positions_of
@@ -187,7 +187,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
         order = (1 - model_inputs["attention_mask"]).argsort(dim=1, stable=True)  # [B, T]
         model_inputs = {name: tensor.gather(1, order) for name, tensor in model_inputs.items()}
         asked = {"attribution_center": CENTERS[0]} if takes_center(self.model) else {}
-        output = self.model(**model_inputs, **asked)
+        output = self.model(**model_inputs, **asked, **named_outputs(self.model))
         names = [name for name in _READ if getattr(output, name, None) is not None]
         explainer = self._load_explainer()
         if not names and explainer is None:
@@ -197,10 +197,17 @@ class ExplainedTextClassificationPipeline(Pipeline):
                 '(hf-vat distill), or call hf_vat.explain(model, tokenizer, texts, method="occlusion"), which works with any '
                 "classifier."
             )
+        explained = {}
+        if explainer is not None:
+            explained["explained"] = explainer(**model_inputs, **named_outputs(explainer)).logits  # [B, T, C]
+            if getattr(explainer.config, "adds_up", False):
+                together = encoded if isinstance(encoded, list) else [encoded]
+                said = [self._without_words(one, explainer.config) for one in together]
+                explained["without_words"] = torch.tensor(said, dtype=torch.float64)  # [B, C]
         return {
             "logits": output.logits,  # [B, C]
             **{name: output[name] for name in names},  # [B, T], of the attribution [B, T, C]
-            **({} if explainer is None else {"explained": explainer(**model_inputs).logits}),  # [B, T, C]
+            **explained,
             "attention_mask": model_inputs["attention_mask"],  # [B, T]
             "encoded": encoded,
         }
@@ -268,15 +275,26 @@ class ExplainedTextClassificationPipeline(Pipeline):
         ids, before = getattr(config, "no_word_ids", None), getattr(config, "no_word_outputs", None)
         if ids is None or before is None:
             return
+        if not says_the_same(before, self._said(ids)):
+            raise ValueError("it was made for another classifier, or for this one before it was trained further.")
+
+    def _said(self, ids: list[int]) -> list[float]:
+        """What the classifier says of a text of typed ids."""
         typed = torch.tensor([ids], device=self.model.device)
         inputs = {"input_ids": typed % 2**TYPE_BITS, "attention_mask": torch.ones_like(typed)}
         assert self.tokenizer is not None
         if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = typed >> TYPE_BITS
         with torch.no_grad():
-            logits = self.model(**inputs).logits[0].double().cpu()
-        if not says_the_same(before, Problem.of(self.model.config).outputs(logits).tolist()):
-            raise ValueError("it was made for another classifier, or for this one before it was trained further.")
+            logits = self.model(**inputs, **named_outputs(self.model)).logits[0].double().cpu()
+        return Problem.of(self.model.config).outputs(logits).tolist()
+
+    def _without_words(self, encoded, config) -> list[float]:
+        """f(no word): what the explainer remembers of it, or of a text of another form, such as a pair beside single texts or one
+        without any word, what the classifier says."""
+        assert self.tokenizer is not None
+        ids = encoded.without_words(self.tokenizer.unk_token_id)
+        return config.no_word_outputs if ids == config.no_word_ids else self._said(ids)
 
     def _explained(self, outputs, attended) -> list[list[float]]:
         """For each class the scores of each word by the explainer, as `explain(method="amortized")` has them."""
@@ -288,7 +306,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
         found = Problem.of(self.model.config).outputs(outputs["logits"][0].double()).tolist()
         return [
             encoded.adding_up_to(output - base, scores)
-            for scores, base, output in zip(by_class, config.no_word_outputs, found, strict=True)
+            for scores, base, output in zip(by_class, outputs["without_words"][0].tolist(), found, strict=True)
         ]
 
     def _word_scores(self, outputs, attended) -> list[list[dict[str, float]]]:

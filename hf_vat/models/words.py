@@ -166,6 +166,21 @@ class EncodedText:
                 scores[position] += float(score) / len(positions)
         return scores
 
+    def without_words(self, token_id: int) -> list[int]:
+        """The typed ids of its special tokens, and of one token that stands where the words were, as a model needs something to read;
+        of a text without words all its ids.
+
+        Args:
+            token_id: of the token that stands for the words.
+        """
+        first = next((place for place, words in enumerate(self.token_words) if words), None)
+        if first is None:
+            return self.typed_ids
+        left = [ids for ids, special in zip(self.typed_ids, self.special, strict=True) if special]
+        kind = self.typed_ids[first] >> TYPE_BITS << TYPE_BITS
+        left.insert(sum(self.special[:first]), kind + token_id)
+        return left
+
     def adding_up_to(self, total: float, scores: list[float]) -> list[float]:
         """Scores of words, each word that is seen with an equal share of what they lack of a total."""
         share = (total - sum(scores)) / max(sum(self.seen), 1)

@@ -12,6 +12,8 @@ from transformers import (
     AutoModelForTokenClassification,
     BertConfig,
     BertForSequenceClassification,
+    ConvBertConfig,
+    ConvBertForSequenceClassification,
     DistilBertConfig,
     DistilBertForSequenceClassification,
     GPT2Config,
@@ -23,6 +25,8 @@ import hf_vat
 from hf_vat import EncoderForVATClassification, InputError, WordEncoderConfig, explain, fit_amortized
 from hf_vat.amortized import attach_explainer
 from hf_vat.amortized import fit as fitting
+from hf_vat.amortized import student as training
+from hf_vat.amortized import teacher as teaching
 from hf_vat.amortized.student import _errors, new_student
 from hf_vat.amortized.teacher import no_word_ids, teach, teacher_settings
 from hf_vat.data.vocabulary import train_word_tokenizer
@@ -170,6 +174,15 @@ def test_of_lime_the_subsets_are_learned_from(make_model, tokenizer, samples):
         taught = teach(
             model, tokenizer, encoded, "lime", teacher_settings("lime", {"n_samples": samples}), 8, 5, None, bar
         )
+    for one in taught:  # of long texts there is no room for what is as large as the square of their words
+        regression, (words, classes) = one.regression, one.scores.shape
+        sizes = {name: array.nbytes for name, array in vars(regression).items()}
+        assert sizes == {
+            "kept": samples * words,
+            "weights": 8 * samples,
+            "outputs": 8 * words * classes,
+            "variance": 8 * classes,
+        }
     student = new_student(model, None, 3).eval()
     with torch.no_grad():
         errors, totals = _errors(student, tokenizer, taught, None)
@@ -273,6 +286,29 @@ def test_a_word_encoder_has_one_too():
     assert any(explain(model, tokenizer, TEXTS, "amortized", explainer=student)[0].scores)
 
 
+@pytest.mark.parametrize(
+    "text", ["", " ", "\u200d", {"text": "a good film", "text_pair": "it is bad"}, {"text": "", "text_pair": "good"}]
+)
+def test_scores_add_up_for_texts_of_a_form_that_the_student_has_not_seen(make_model, tokenizer, tmp_path, text):
+    """To f(text) - f(no word) of that very form, as of Shapley values."""
+    model = make_model("vat", type_vocab_size=2, initializer_range=0.5)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    attach_explainer(tmp_path, student)
+    for target in (0, 1):
+        [one] = explain(model, tokenizer, [text], "amortized", target, explainer=student)
+        [wanted] = explain(model, tokenizer, [text], "shapley", target, n_samples=2)
+        assert one.details["base_value"] == pytest.approx(wanted.details["base_value"], abs=1e-6)
+        assert sum(one.scores) == pytest.approx(one.probabilities[target] - one.details["base_value"], abs=1e-6)
+        classify = pipeline(TASK, model=str(tmp_path))
+        for result in (
+            classify(text, target=target),
+            classify(["a good film", text], target=target, batch_size=2)[1],
+        ):
+            assert [word["score"] for word in result["words"]] == pytest.approx(one.scores, abs=1e-6)
+
+
 def test_pairs_of_texts(make_model, tokenizer):
     model = make_model("vat", special_token_ids=[2, 3])
     pairs = [{"text": one, "text_pair": other} for one, other in zip(TEXTS, TEXTS[::-1], strict=True)]
@@ -292,23 +328,78 @@ def test_the_student_begins_with_the_classifiers_encoder_or_its_first_layers(mak
         new_student(model, 3, 0)
 
 
-def test_the_student_may_begin_elsewhere(make_model, tokenizer, tmp_path):
-    start = AutoModelForTokenClassification.from_config(
-        BertConfig(vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, max_position_embeddings=32)
-    )  # fmt: skip
+def begin_elsewhere(tokenizer, tmp_path, seed: int = 0) -> str:
+    """The folder of a model whose layer of scores does not fit any classifier here."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        start = AutoModelForTokenClassification.from_config(
+            BertConfig(vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8,
+                       max_position_embeddings=32, num_labels=5)
+        )  # fmt: skip
     start.save_pretrained(tmp_path / "start")
-    student = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, student=str(tmp_path / "start"), **QUICK)
+    return str(tmp_path / "start")
+
+
+def test_the_student_may_begin_elsewhere(make_model, tokenizer, tmp_path):
+    folder = begin_elsewhere(tokenizer, tmp_path)
+    start = AutoModelForTokenClassification.from_pretrained(folder)
+    student = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, student=folder, **QUICK)
     assert student.config.hidden_size == 8 and student.config.num_labels == 3
+    state = torch.get_rng_state()
+    one, other = (fitting._student_from(folder, make_model("vat"), seed) for seed in (0, 1))
+    assert torch.equal(torch.get_rng_state(), state) and not torch.equal(one.classifier.weight, other.classifier.weight)
+    for name, tensor in start.base_model.state_dict().items():
+        assert torch.equal(one.base_model.state_dict()[name], tensor)
+
+
+@pytest.mark.parametrize("teacher", ["shapley", "lime"])
+def test_a_classifier_that_returns_tuples_has_a_student(make_model, tokenizer, tmp_path, teacher):
+    model, tuples = make_model("vat"), make_model("vat")
+    tuples.config.return_dict = False
+    one, other = (fit_amortized(of, tokenizer, TEXTS, **{**QUICK, "teacher": teacher}) for of in (model, tuples))
+    assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
+    found = []
+    for place, classifier in (("a", model), ("b", tuples)):
+        classifier.save_pretrained(tmp_path / place)
+        tokenizer.save_pretrained(tmp_path / place)
+        one.config.return_dict = place == "a"
+        attach_explainer(tmp_path / place, one)
+        found.append(pipeline(TASK, model=str(tmp_path / place))(TEXTS))
+    assert found[0] == found[1]
+
+
+def test_a_student_that_sees_padding_reads_none(tokenizer, monkeypatch):
+    """It learns from texts as it reads them later, and so is measured."""
+    model = ConvBertForSequenceClassification(
+        ConvBertConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+                       embedding_size=16, max_position_embeddings=32, conv_kernel_size=3, initializer_range=0.5)
+    )  # fmt: skip
+    read, texts = [], [*TEXTS, "a good plot", "it is good", "bad actor"]
+
+    def reading(tokenizer, rows, kept=training.model_inputs):
+        read.append({len(row) for row in rows})
+        return kept(tokenizer, rows)
+
+    monkeypatch.setattr(training, "model_inputs", reading)
+    fit_amortized(model, tokenizer, texts, **QUICK)
+    assert {len(lengths) for lengths in read} == {1} and len(read) > 2 * QUICK["epochs"]
+    bert = BertForSequenceClassification(BertConfig(vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8))  # fmt: skip
+    read.clear()
+    fit_amortized(bert, tokenizer, texts, **QUICK)
+    assert max(len(lengths) for lengths in read) > 1
 
 
 # Runs
 
 
-def test_nothing_of_the_caller_changes(make_model, tokenizer):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_nothing_of_the_caller_changes(make_model, tokenizer, tmp_path, elsewhere):
     model = make_model("vat").train()
+    start = begin_elsewhere(tokenizer, tmp_path) if elsewhere else None
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
-    students = [fit_amortized(model, tokenizer, TEXTS, **QUICK) for _ in range(2)]
+    with torch.no_grad():  # as in a caller's loop over classifiers
+        students = [fit_amortized(model, tokenizer, TEXTS, student=start, **QUICK) for _ in range(2)]
     assert model.training and torch.equal(torch.get_rng_state(), state)
     assert (np.random.get_state()[1] == numpy_state).all()
     assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
@@ -320,12 +411,15 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("place", ["first round", "second round", "first epoch", "second epoch", "saving", "card"])
-def test_a_killed_run_goes_on_and_ends_where_it_would_have_ended(make_model, tokenizer, tmp_path, monkeypatch, place):
-    model = make_model("vat")
-    whole = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "whole", **QUICK)
-    from hf_vat.amortized import student as training
-    from hf_vat.amortized import teacher as teaching
+def test_a_killed_run_goes_on_and_ends_where_it_would_have_ended(
+    make_model, tokenizer, tmp_path, monkeypatch, place, elsewhere
+):
+    model, options = make_model("vat"), QUICK
+    if elsewhere:
+        options = QUICK | {"student": begin_elsewhere(tokenizer, tmp_path)}
+    whole = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "whole", **options)
 
     calls = {"explain": 0, "batches": 0}
     stop = {
@@ -364,12 +458,12 @@ def test_a_killed_run_goes_on_and_ends_where_it_would_have_ended(make_model, tok
                 ),
             )
         with pytest.raises(Killed):
-            fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+            fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **options)
     with monkeypatch.context() as patched:
         calls["batches"] = 0
         patched.setattr(training, "_batches", counting("batches", training._batches))
         stop.clear()
-        found = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **QUICK)
+        found = fit_amortized(model, tokenizer, TEXTS, output_dir=tmp_path / "killed", **options)
     assert calls["batches"] == (1 if place in ("second epoch", "saving", "card") else 2)  # no epoch is run twice
     assert all(torch.equal(found.state_dict()[name], tensor) for name, tensor in whole.state_dict().items())
     names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("whole", "killed")]
@@ -395,6 +489,52 @@ def test_a_finished_run_is_loaded_and_another_one_refused(make_model, tokenizer,
     with pytest.raises(InputError, match="holds other files and no run"):
         fit_amortized(model, tokenizer, TEXTS, output_dir=other, **QUICK)
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_that_begins_with_other_weights_is_another_one(make_model, tokenizer, tmp_path):
+    model, start, folder = make_model("vat"), begin_elsewhere(tokenizer, tmp_path), tmp_path / "student"
+    fit_amortized(model, tokenizer, TEXTS, student=start, output_dir=folder, **QUICK)
+    begin_elsewhere(tokenizer, tmp_path, seed=1)
+    with pytest.raises(InputError, match=r"another run \(student_weights was"):
+        fit_amortized(model, tokenizer, TEXTS, student=start, output_dir=folder, **QUICK)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_what_another_process_finishes_at_the_last_moment_is_kept(make_model, tokenizer, tmp_path, monkeypatch, same):
+    """Between the first look at the folder and its lock; whatever it is."""
+    model, folder = make_model("vat"), tmp_path / "student"
+    locked, others = fitting.locked, []
+
+    def late(*args):
+        monkeypatch.setattr(fitting, "locked", locked)
+        if not same:
+            (folder / fitting.RUN_NAME).unlink()  # both saw an empty folder, and the other one was the last to claim it
+        options = QUICK if same else {**QUICK, "epochs": 1}
+        others.append(fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **options))
+        monkeypatch.setattr(fitting, "train_student", None)  # is not called again
+        return locked(*args)
+
+    monkeypatch.setattr(fitting, "locked", late)
+    if same:
+        found = fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
+        assert all(torch.equal(found.state_dict()[name], tensor) for name, tensor in others[0].state_dict().items())
+    else:
+        with pytest.raises(InputError, match="another run"):
+            fit_amortized(model, tokenizer, TEXTS, output_dir=folder, **QUICK)
+    assert "explained_variance" in json.loads((folder / fitting.RUN_NAME).read_text())
+
+
+def test_a_student_that_diverges_is_not_finished(make_model, tokenizer, tmp_path):
+    model, folder = make_model("vat"), tmp_path / "student"
+    with pytest.raises(InputError, match=r"no longer finite after 1 of 2 epochs.* Lower learning_rate \(1e\+30\)"):
+        fit_amortized(model, tokenizer, TEXTS, output_dir=folder, learning_rate=1e30, **QUICK)
+    assert sorted(path.name for path in folder.iterdir()) == ["distillation.json", "teacher-1.jsonl", "teacher-2.jsonl"]
+    assert "explained_variance" not in json.loads((folder / "distillation.json").read_text())
+    student = fit_amortized(model, tokenizer, TEXTS, **QUICK)
+    with torch.no_grad():
+        student.classifier.bias[0] = float("nan")
+    with pytest.raises(InputError, match="logits that are not finite; its training has diverged"):
+        explain(model, tokenizer, TEXTS, "amortized", explainer=student)
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -424,6 +564,8 @@ def test_other_inputs_and_sizes_are_refused_also_where_the_numbers_are_the_same(
         ({"epochs": 0}, "epochs is 0"),
         ({"layers": 1, "student": "there"}, "layers are those of the classifier's encoder"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"head_learning_rate": True}, "head_learning_rate is True"),
+        ({"bf16": "no"}, "bf16 is 'no'; it must be True or False"),
         ({"n_steps": 5}, "no setting 'n_steps'"),
         ({"max_length": 1}, "max_length"),
     ],
@@ -444,8 +586,12 @@ def test_what_is_no_explainer_is_refused(make_model, tokenizer, tmp_path):
         explain(model, tokenizer, ["good"], "amortized", explainer=3)
     with pytest.raises(InputError, match="BertForVATClassification is no explainer"):
         explain(model, tokenizer, ["good"], "amortized", explainer=model)
-    with pytest.raises(InputError, match="cannot be loaded as an explainer"):
-        explain(model, tokenizer, ["good"], "amortized", explainer=str(tmp_path / "nowhere"))
+    for nowhere in (tmp_path / "nowhere", str(tmp_path / "nowhere")):
+        with pytest.raises(InputError, match="cannot be loaded as an explainer"):
+            explain(model, tokenizer, ["good"], "amortized", explainer=nowhere)
+    model.config.name_or_path, model.config.explainer = str(tmp_path), 5
+    with pytest.raises(InputError, match="the model has none in its folder"):
+        explain(model, tokenizer, ["good"], "amortized")
     three = fit_amortized(make_model("vat", num_labels=3), tokenizer, TEXTS, **QUICK)
     with pytest.raises(InputError, match="scores for LABEL_0, LABEL_1, LABEL_2, and the model has LABEL_0, LABEL_1"):
         explain(model, tokenizer, ["good"], "amortized", explainer=three)
@@ -563,6 +709,8 @@ def test_a_copy_without_the_explainer_is_as_before(attached, tokenizer, tmp_path
     loaded.save_pretrained(tmp_path / "copy")
     tokenizer.save_pretrained(tmp_path / "copy")
     assert "explainer" not in json.loads((tmp_path / "copy" / "config.json").read_text())
+    assert loaded.config.explainer == "explainer"  # of the model in memory
+    assert explain(loaded, tokenizer, TEXTS, "amortized")
     expected = [one.scores for one in explain(model, tokenizer, TEXTS, "attention_x_gradient")]
     shutil.rmtree(folder / "explainer")
     for place, warned in ((tmp_path / "copy", False), (folder, True)):
@@ -646,7 +794,14 @@ def test_attaching_replaces_an_explainer_and_nothing_else(make_model, tokenizer,
     with pytest.raises(InputError, match=r"has no config\.json"):
         attach_explainer(folder, one)
     model.save_pretrained(folder)
-    attach_explainer(folder, one)
+    whole = (folder / "config.json").read_text()
+    for damaged in ("{", "[]", '{"model_type": "nothing of the kind"}'):
+        (folder / "config.json").write_text(damaged)
+        with pytest.raises(InputError, match="cannot be loaded as a classifier"):
+            attach_explainer(folder, one)
+    (folder / "config.json").write_text(whole)
+    one.save_pretrained(tmp_path / "one")
+    attach_explainer(folder, tmp_path / "one")
     place = attach_explainer(folder, other)
     assert [path.name for path in folder.iterdir() if path.is_dir()] == [place.name] == ["explainer-2"]
     kept = AutoModelForTokenClassification.from_pretrained(place)
