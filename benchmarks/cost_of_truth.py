@@ -9,6 +9,7 @@ in the same process. Finished cells are kept in `--work_dir` and not run again, 
 numbers, `result.json`, are kept in the repository.
 """
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,7 +80,9 @@ class TruthCell(StudentCell):
             student = fit_amortized(*classifier, every[:FEW], epochs=1)  # as fast as one that has learned enough
             more = with_student(student)
             return {"passes": {method: passes_of(*classifier, texts, method, **more[method]) for method in COMPARED}}
-        started, folder = time.perf_counter(), self.folder(settings) / "student"
+        folder = self.folder(settings) / "student"
+        shutil.rmtree(folder, ignore_errors=True)  # of a cell that was stopped: the time is that of all of it
+        started = time.perf_counter()
         student, _ = student_of(STUDENT, *classifier, every, self.seed, settings.bf16, folder)
         fitted, more = time.perf_counter() - started, with_student(student)
         explained = {method: explain(*classifier, texts, method, labels=labels, **more[method]) for method in COMPARED}
