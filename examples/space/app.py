@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import gradio as gr
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
@@ -77,6 +78,7 @@ class Shown(NamedTuple):
 
     name: str
     explanations: list[Explanation]
+    answer: str  # which tells a click on an earlier answer, that was on its way, from one on this
     deleted: frozenset[int] = frozenset()
 
     @property
@@ -151,7 +153,7 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
             explanations = [explanation(name, text, pair, method) for method in methods]
         except InputError as error:
             return None, _templates.get_template("result.html").render(message=str(error))
-        shown = Shown(name, explanations)
+        shown = Shown(name, explanations, uuid4().hex)
         return shown, render(shown, classifiers[name])
 
     def explanation(name: str, text: str, pair: str, method: str) -> Explanation:
@@ -188,6 +190,8 @@ def build(classifiers: dict[str, Classifier]) -> gr.Blocks:
             return None, _templates.get_template("result.html").render(
                 message="There is no explanation yet. Ask for one."
             )
+        if getattr(event, "answer", shown.answer) != shown.answer:
+            return gr.skip(), gr.skip()
         word = getattr(event, "word", None)
         deleted = shown.deleted ^ {word} if isinstance(word, int) else frozenset()
         shown = shown._replace(deleted=deleted & set(range(len(shown.explanations[0].words))))
@@ -267,10 +271,11 @@ def render(shown: Shown, classifier: Classifier) -> str:
     return _templates.get_template("result.html").render(
         message=None,
         explanations=shown.explanations,
+        answer=shown.answer,
         deleted=sorted(shown.deleted),
         before=before,
         after=after,
-        predicted=problem.predicted(after) or explanation.predicted,
+        predicted=explanation.predicted if problem.kind == REGRESSION else problem.predicted(after),
         is_score=problem.kind == REGRESSION,
         classes=largest[:6],
         scores=SCORES,

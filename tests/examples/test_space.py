@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.request import urlopen
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -551,6 +552,51 @@ def test_a_pair_is_shown_as_two_texts_and_its_words_are_deleted(space):
     assert [int(place) for place in re.findall(r'data-word="(\d+)"', page)] == [*range(7), *range(7)]
     shown, page = functions["clicked"](shown, SimpleNamespace(word=6))
     assert shown.deleted == {6} and "<del><bdi>awful</bdi></del>" in page
+
+
+def test_a_click_on_an_answer_that_has_been_replaced_changes_nothing(space):
+    """It waited behind the request for another answer, whose words are others."""
+    functions = {one.fn.__name__: one.fn for one in space.fns.values() if callable(one.fn)}
+    before, page = functions["explained"](None, "vat", "a good film", "", "attention", "occlusion")
+    assert f'data-answer="{before.answer}"' in page
+    now, page = functions["explained"](before, "vat", "an awful plot", "", "attention", "occlusion")
+    assert f'data-answer="{now.answer}"' in page and now.answer != before.answer
+    late, page = functions["clicked"](now, SimpleNamespace(word=1, answer=before.answer))
+    assert not isinstance(late, type(now)) and not isinstance(page, str)  # what tells Gradio to leave both as they are
+    after, page = functions["clicked"](now, SimpleNamespace(word=1, answer=now.answer))
+    assert after.deleted == {1} and after.answer == now.answer and f'data-answer="{now.answer}"' in page
+
+
+def test_a_text_can_lose_all_its_labels(tokenizer, tmp_path):
+    """Then none is shown as predicted, and that is said to be a change."""
+    pytest.importorskip("gradio", reason="needs the extra demo")
+    config = BertVATConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=64, initializer_range=0.3, id2label=LABELS, problem_type="multi_label_classification",
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        set_seed(0)
+        model = BertForVATClassification(config).eval()
+    words = ["good", "film", "awful", "plot"]
+    texts = [words, *([*words[:place], *words[place + 1 :]] for place in range(4))]
+    full, *without = (
+        one.probabilities for one in explain(model, tokenizer, [" ".join(one) for one in texts], "random", target=0)
+    )
+    drops = np.subtract(full, without)  # [words, labels]
+    word, label = (int(one) for one in np.unravel_index(drops.argmax(), drops.shape))
+    assert drops[word, label] > 0
+    thresholds = [1.0] * len(LABELS)
+    thresholds[label] = (full[label] + without[word][label]) / 2
+    model.config.label_thresholds = thresholds
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    space = runpy.run_path(str(SPACE / "app.py"))
+    page = space["build"]({"labels": space["load"](str(tmp_path))})
+    functions = {one.fn.__name__: one.fn for one in page.fns.values() if callable(one.fn)}
+    answer, page = functions["explained"](None, "labels", " ".join(words), "", "occlusion", "random")
+    assert page.count('class="predicted"') == 1 and "the prediction changes" not in page
+    _, page = functions["clicked"](answer, SimpleNamespace(word=word, answer=answer.answer))
+    assert page.count('class="predicted"') == 0 and "the prediction changes" in page
 
 
 def test_choices_are_exchanged_behind_the_requests_that_wait(space):
