@@ -8,6 +8,7 @@ Finished cells are kept in `--work_dir` and not run again, so an interrupted stu
 `result.json`, are kept in the repository.
 """
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -108,6 +109,7 @@ class TeacherCell(StudentCell):
         if self.kind == ASKED:
             return {"methods": {method: measured(method) for method in METHODS_ASKED}}
         every, folder = unlabelled(settings, self.dataset, data), self.folder(settings) / "student"
+        shutil.rmtree(folder, ignore_errors=True)  # of a cell that was stopped: the time is that of all of it
         student, inputs = student_of(self.kind, *classifier, every, self.seed, settings.bf16, folder)
         return {"inputs": inputs, **measured("amortized", explainer=student)}
 
