@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from math import inf
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,13 +36,15 @@ from transformers import AutoConfig
 from .errors import InputError, check_path, import_extra
 from .inference import check_classifier, check_tokenizer
 from .models import VATClassifierOutput
-from .models.attribution import CENTERS, takes_center
+from .models.attribution import CENTERS
+from .models.reading import takes_center
 from .models.words import maximum_length
+from .pretrained import CONFIG, read_from
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OUTPUTS = ("logits", "token_importance", "token_attribution", "token_mask")
 TOLERANCE = 1e-5  # absolute, and relative for numbers above 1
-MODEL_FILE = "model.onnx"
+MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx.data"  # weights of more than 2 GB are in the second
 _LONGEST = 512  # tokens of the texts that are compared
 _EXAMPLE = (3, 7)  # words of the texts that the model is traced with
 _COMPARED = ((1,), (0, 5), (2, _LONGEST, 40))
@@ -59,7 +62,8 @@ def export_program(model, tokenizer) -> ExportedProgram:
         InputError: if the model is not in float32, the tokenizer cannot pad, PyTorch cannot trace the model, or the program
             gives other numbers than the model.
     """
-    return _trace(_Tensors(model), tokenizer)
+    classifier = _Tensors(model)
+    return _trace(classifier, _cutting(tokenizer, classifier))
 
 
 def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
@@ -69,7 +73,8 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
     texts to what the model takes, and loads without hf_vat. Weights of more than 2 GB lie in a second file.
 
     Args:
-        folder: made if it is missing; what it holds of an earlier export is replaced.
+        folder: made if it is missing; what it holds of an earlier export is replaced. Whenever that is interrupted, the folder has the
+            earlier export, or none that loads, or the new one.
 
     Returns:
         The folder.
@@ -84,6 +89,7 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
     classifier, folder = _Tensors(model), check_path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder.")
+    tokenizer = _cutting(tokenizer, classifier)
     program = _trace(classifier, tokenizer)
     example = _batch(tokenizer, classifier.model, _EXAMPLE)
     axes = {name: {0: "batch", 1: "sequence"} for name in example}
@@ -96,16 +102,6 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
                 program, input_names=list(example), output_names=outputs, dynamic_shapes=axes, verbose=False
             ),
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder) as made:
-        written.save(Path(made, MODEL_FILE))
-        session = runtime.InferenceSession(Path(made, MODEL_FILE), providers=["CPUExecutionProvider"])
-        _compare(lambda **inputs: _run(session, inputs), classifier, tokenizer)
-        for file in Path(made).iterdir():
-            file.replace(folder / file.name)
-    tokenizer = copy.deepcopy(tokenizer)
-    tokenizer.model_max_length = maximum_length(classifier.model, tokenizer)
-    tokenizer.save_pretrained(folder)
     config = copy.deepcopy(classifier.model.config)
     for name in (
         "auto_map",
@@ -113,7 +109,18 @@ def export_onnx(model, tokenizer, folder: str | PathLike) -> Path:
         "explainer",
     ):  # the file shall ask for no code, and for no other folder
         vars(config).pop(name, None)
-    config.to_json_file(folder / "config.json")
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".hf_vat-onnx-") as made:
+        written.save(Path(made, MODEL_FILE))
+        session = runtime.InferenceSession(Path(made, MODEL_FILE), providers=["CPUExecutionProvider"])
+        _compare(lambda **inputs: _run(session, inputs), classifier, tokenizer)
+        tokenizer.save_pretrained(made)
+        config.to_json_file(Path(made, "config.json"))
+        # Without its model the folder is no export: an earlier one is never read with the new configuration.
+        for name in (MODEL_FILE, DATA_FILE):
+            (folder / name).unlink(missing_ok=True)
+        for file in sorted(Path(made).iterdir(), key=lambda file: file.name == MODEL_FILE):  # the model last
+            file.replace(folder / file.name)
     return folder
 
 
@@ -121,13 +128,13 @@ class OnnxClassifier(nn.Module):
     """A model that [`export_onnx`] wrote, run by onnxruntime on the CPU, in the place of the model itself.
 
     [`explain`](hf_vat.explain), [`Faithfulness`](hf_vat.Faithfulness) and [`compare_explainers`](hf_vat.compare_explainers)
-    take it, with every method that needs no gradient.
+    take it, with every method that needs no gradient, but for `polarity`, and of `attention_x_gradient` with the default center alone.
 
     Args:
         folder: what `export_onnx` wrote, or a folder with a changed `model.onnx`, such as a quantised one.
 
     Raises:
-        InputError: if there is no such file.
+        InputError: if there is no such file, or it takes or gives something else.
         MissingExtra: if onnxruntime is not installed.
     """
 
@@ -141,8 +148,19 @@ class OnnxClassifier(nn.Module):
             self.session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
         except Exception as error:  # of onnxruntime, each of its own class
             raise InputError(f"{path} cannot be loaded: {' '.join(str(error).split())}") from error
+        for kind, nodes, known in (
+            ("takes", self.session.get_inputs(), INPUTS),
+            ("gives", self.session.get_outputs(), OUTPUTS),
+        ):
+            names = [node.name for node in nodes]
+            if known[0] not in names or not set(names) <= set(known):
+                raise InputError(
+                    f"{path} {kind} {', '.join(names)}, and not {known[0]} with or without {', '.join(known[1:])}; give a folder that "
+                    "export_onnx wrote."
+                )
         self.folder = folder
-        self.config = AutoConfig.from_pretrained(folder, return_dict=True)
+        with read_from(str(folder), CONFIG):
+            self.config = AutoConfig.from_pretrained(folder, return_dict=True, trust_remote_code=False)
         self.device = torch.device("cpu")
         # In the place of weights, by which stored explanations know their model.
         self.register_buffer("digest", torch.tensor(list(sha256(path.read_bytes()).digest()), dtype=torch.uint8))
@@ -168,6 +186,11 @@ class OnnxClassifier(nn.Module):
             "attention_mask": torch.ones_like(input_ids) if attention_mask is None else attention_mask,
             "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
         }
+        highest = int(input_ids.max()) if input_ids.numel() else 0
+        if highest >= (known := getattr(self.config, "vocab_size", None) or inf):
+            raise InputError(
+                f"There is a token of the id {highest}, but the model knows 0 to {known - 1}; give its own tokenizer."
+            )
         inputs = {node.name: given[node.name] for node in self.session.get_inputs()}
         found: dict[str, Any] = {name: torch.from_numpy(array) for name, array in _run(self.session, inputs).items()}
         return VATClassifierOutput(**found)
@@ -179,10 +202,13 @@ class _Tensors(nn.Module):
     def __init__(self, model):
         super().__init__()
         check_classifier(model)
+        if isinstance(model, OnnxClassifier):
+            raise InputError(f"The model is the export in {model.folder}; give the model that it was made of.")
         if model.dtype != torch.float32:
             raise InputError(f"The model is in {model.dtype}; load it with dtype=torch.float32 to export it.")
         self.model = copy.deepcopy(model).cpu().requires_grad_(False)
-        if getattr(model.config, "window_length", None) is not None:  # a program cannot branch by the length of a text
+        self.longest = getattr(model.config, "window_length", None)  # a program cannot branch by the length of a text
+        if self.longest is not None:
             self.model.config.window_length = self.model.config.window_overlap = None
         self.asked = {"attribution_center": CENTERS[0]} if takes_center(model) else {}
         self.eval()
@@ -195,7 +221,6 @@ class _Tensors(nn.Module):
 
 @torch.no_grad()
 def _trace(classifier: _Tensors, tokenizer) -> ExportedProgram:
-    check_tokenizer(tokenizer)
     if tokenizer.pad_token is None:
         raise InputError(f"{type(tokenizer).__name__} has no padding token; set tokenizer.pad_token.")
     example = _batch(tokenizer, classifier.model, _EXAMPLE)
@@ -259,6 +284,15 @@ def _compare(exported: Callable, classifier: _Tensors, tokenizer) -> None:
                     f"{_name(classifier)} cannot be exported: on texts of shape {list(batch['input_ids'].shape)} the result's "
                     f"{name} differs from the model's by {difference:.1e}, more than {TOLERANCE:g}."
                 )
+
+
+def _cutting(tokenizer, classifier: _Tensors):
+    """A copy of the tokenizer that cuts texts to what the exported model takes: to one window, of a model that reads several."""
+    check_tokenizer(tokenizer)
+    tokenizer = copy.deepcopy(tokenizer)
+    longest = maximum_length(classifier.model, tokenizer)
+    tokenizer.model_max_length = longest if classifier.longest is None else min(longest, classifier.longest)
+    return tokenizer
 
 
 def _batch(tokenizer, model, words: tuple[int, ...]) -> dict[str, torch.Tensor]:

@@ -19,10 +19,9 @@ from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError, Range
 from .models import WordEncoderConfig
-from .models.attribution import named_outputs
 from .models.classes import class_id
-from .models.configuration_vat import SEE_PADDING
 from .models.problems import Problem
+from .models.reading import named_outputs, sees_padding
 from .models.words import TYPE_BITS, EncodedText, encode_words, maximum_length
 
 Ids = TypeVar("Ids", int, np.ndarray)
@@ -228,12 +227,6 @@ def forward_batches(
             with torch.inference_mode():  # left before the yield: it would hold for the caller's code too
                 output = ask(**{name: tensor.to(model.device) for name, tensor in batch.items()}, **options)
             yield positions, output
-
-
-def sees_padding(model) -> bool:
-    """Whether the numbers that a model gives for a text change with the padding beside it."""
-    encoder = getattr(model.config, "encoder", model.config)
-    return getattr(encoder, "model_type", None) in SEE_PADDING
 
 
 def embedding_rows(model) -> float:

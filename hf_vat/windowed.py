@@ -14,9 +14,9 @@ from torch import nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from .embeddings import embedded_as
-from .models.attribution import named_outputs
 from .models.classifier import VATClassifier
 from .models.problems import Problem
+from .models.reading import named_outputs
 from .models.windows import windows
 from .models.words import maximum_length, special_tokens_around
 

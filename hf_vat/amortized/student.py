@@ -14,7 +14,8 @@ from tqdm.auto import tqdm
 from transformers import MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING, AutoModelForTokenClassification, PreTrainedModel
 
 from hf_vat.errors import InputError
-from hf_vat.inference import evaluation_mode, model_inputs, sees_padding
+from hf_vat.inference import evaluation_mode, model_inputs
+from hf_vat.models.reading import sees_padding
 from hf_vat.writing import written_beside
 
 from .teacher import Taught

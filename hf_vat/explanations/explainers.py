@@ -23,8 +23,8 @@ from hf_vat.inference import (
     progress_bar,
     whole_number,
 )
-from hf_vat.models.attribution import named_outputs, takes_center
 from hf_vat.models.problems import MULTI_LABEL, REGRESSION, Problem
+from hf_vat.models.reading import named_outputs, takes_center
 from hf_vat.models.words import EncodedText
 from hf_vat.targets import check_golds, check_targets, is_single
 from hf_vat.windowed import WindowedClassifier, in_windows
@@ -334,7 +334,7 @@ def _repeated(rows: list, times: Sequence[int]) -> list:
 _NEEDED = {
     "token_importance": 'pooling="attention"',
     "token_mask": "a word mask",
-    "token_attribution": 'pooling="attention" and heads of plain linear layers, into which adapters are merged',
+    "token_attribution": 'pooling="attention" and heads that have gradients, which quantised ones have not',
     "polarity_scores": 'pooling="attention" and head_layers=1, a linear head',
 }
 

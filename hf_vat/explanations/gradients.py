@@ -15,7 +15,7 @@ import torch
 from hf_vat.embeddings import OTHERS, embedded_as, embedding_layer
 from hf_vat.errors import InputError, import_extra
 from hf_vat.inference import evaluation_mode, mask_token_id, model_inputs, shared
-from hf_vat.models.attribution import named_outputs
+from hf_vat.models.reading import named_outputs
 
 from .analysis import Analysis, WordScores
 from .explanation import Explanation

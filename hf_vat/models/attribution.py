@@ -4,10 +4,9 @@ The logits of a head depend on the attention through the text vector R = Σ_t α
 g_c = ∂logit_c/∂R. A token's attribution is α_t (h_t − m) · g_c: what its state, as far as it differs from a center m, adds.
 """
 
-from inspect import signature
+from collections.abc import Callable
 
 import torch
-from torch import nn
 
 CENTERS = ("mean", "attended", "none")
 
@@ -63,15 +62,16 @@ def of_log_odds(attribution: torch.Tensor, logits: torch.Tensor) -> torch.Tensor
     return attribution - torch.bmm(attribution, others.transpose(1, 2))
 
 
-def takes_center(model) -> bool:
-    """Whether a model, or what it is wrapped around, can be asked for `token_attribution`: a classifier of hf_vat."""
-    modules = model.modules() if isinstance(model, nn.Module) else [model]
-    return any("attribution_center" in signature(module.forward).parameters for module in modules)
+def gradients_of(function: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> torch.Tensor | None:
+    """Gradients of each of a function's results [..., C] at vectors [..., H], [..., C, H]; None where it has none."""
+    with torch.inference_mode(False), torch.enable_grad():
+        at = at.detach().clone().requires_grad_()
+        results = function(at)
+        if not results.requires_grad:
+            return None
+        sums = [one.sum() for one in results.unbind(-1)]
+        rows = [torch.autograd.grad(one, at, retain_graph=True, allow_unused=True)[0] for one in sums]
+    return None if any(row is None for row in rows) else torch.stack(rows, -2)
 
 
-def named_outputs(model) -> dict[str, bool]:
-    """What a model is told so that its outputs have names, where the configuration asks for tuples."""
-    return {} if getattr(model.config, "return_dict", True) else {"return_dict": True}
-
-
-__all__ = ["CENTERS", "named_outputs", "of_log_odds", "takes_center", "token_attribution"]
+__all__ = ["CENTERS", "gradients_of", "of_log_odds", "token_attribution"]

@@ -16,7 +16,7 @@ from transformers.utils import ModelOutput, TransformersKwargs, logging
 from transformers.utils.generic import can_return_tuple
 
 from .attention import AdditiveAttention, ScaledDotAttention, masked_softmax, max_pool, mean_pool, weighted_sum
-from .attribution import CENTERS, token_attribution
+from .attribution import CENTERS, gradients_of, token_attribution
 from .bottleneck import GaussianBottleneck
 from .modeling_word_encoder import WordEncoderModel
 from .phases import PHASE_OF_ALL, PHASES
@@ -147,6 +147,11 @@ def has_label(labels: torch.Tensor) -> torch.Tensor:
 def _is_plain(module: nn.Module) -> bool:
     """Whether the weights of the linear layers are all that there is of them."""
     return all(type(one) in _PLAIN for one in module.modules())
+
+
+def _is_quantised(module: nn.Module) -> bool:
+    """Whether it has layers of PyTorch without gradients, which warn and give none when they are asked for one."""
+    return any(type(one).__module__.startswith("torch.ao.") for one in module.modules())
 
 
 class ClassificationHead(nn.Module):
@@ -624,16 +629,25 @@ class VATClassifier(_Base):
         return head(self.bottleneck.mean(text))
 
     def logit_gradients(self, text: torch.Tensor) -> torch.Tensor | None:
-        """Gradients at text vectors R, [..., H], of each logit that `logits_of` makes of them in evaluation: [..., C, H]. None where an
-        adapter or a quantisation has put a layer of another kind into the head."""
+        """Gradients at text vectors R, [..., H], of each logit that `logits_of` makes of them in evaluation: [..., C, H]. In closed form;
+        where an adapter has put a layer of another kind into the head, by a graph through the head. None where a quantised head has no
+        gradient, and of such an adapter in an exported program."""
         of_learner = self.config.predict_from == "learner" or self.bottleneck is None
+        head, mean = self.compressor_head or self.learner_head, None
         if of_learner and self.learner_head is not None:
-            return self.learner_head.gradients(text) if _is_plain(self.learner_head) else None
-        head = self.compressor_head or self.learner_head
-        assert self.bottleneck is not None and head is not None
-        if not _is_plain(head) or not _is_plain(self.bottleneck.mean):
-            return None
-        return self.bottleneck.pulled_back(text, head.gradients(self.bottleneck.mean(text)))
+            head = self.learner_head
+        else:
+            assert self.bottleneck is not None
+            mean = self.bottleneck.mean
+        assert head is not None
+        parts = [head] if mean is None else [head, mean]
+        if not all(map(_is_plain, parts)):
+            none = torch.compiler.is_exporting() or any(map(_is_quantised, parts))
+            return None if none else gradients_of(self.logits_of, text)
+        if mean is None:
+            return head.gradients(text)
+        assert self.bottleneck is not None
+        return self.bottleneck.pulled_back(text, head.gradients(mean(text)))
 
     def _learner_logits(self, text: torch.Tensor) -> torch.Tensor:
         if self.learner_head is not None:
@@ -710,7 +724,8 @@ class VATClassifier(_Base):
         states = encoded.last_hidden_state
         if self.word_objective is None:
             return states, encoded.hidden_states[0] if words else None
-        return self.word_objective.pooled(states, encoded.hidden_states[0]), encoded.hidden_states[0]
+        embedded = encoded.hidden_states[0][:, : states.shape[1]]  # BigBird pads texts to whole blocks inside
+        return self.word_objective.pooled(states, embedded), embedded
 
     def _word_term(
         self, states: torch.Tensor, words: torch.Tensor, inputs: dict, content: torch.Tensor

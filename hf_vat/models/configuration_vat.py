@@ -480,6 +480,12 @@ class EncoderVATConfig(VATSettings):
                 f"encoder={self.encoder.model_type!r} has no single hidden_size, the width of a token's vector; use an "
                 "encoder of texts, such as BERT."
             )
+        projected = getattr(self.encoder, "word_embed_proj_dim", None)  # of OPT
+        if projected not in (None, self.encoder.hidden_size):
+            raise ValueError(
+                f"encoder={self.encoder.model_type!r} gives states of word_embed_proj_dim={projected}, and not of its "
+                f"hidden_size={self.encoder.hidden_size}; use one whose two are equal, such as facebook/opt-125m."
+            )
         for name in ("prefix_tokens", "suffix_tokens"):
             if getattr(self, name) is None:
                 setattr(self, name, 0 if self.encoder.model_type == WordEncoderConfig.model_type else 1)

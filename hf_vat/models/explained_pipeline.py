@@ -4,9 +4,10 @@ import torch
 from transformers import AutoModelForTokenClassification, Pipeline
 from transformers.utils import logging
 
-from .attribution import CENTERS, named_outputs, of_log_odds, takes_center
+from .attribution import CENTERS, of_log_odds
 from .classes import class_id, class_names
 from .problems import MULTI_LABEL, SINGLE_LABEL, Problem, says_the_same
+from .reading import named_outputs, sees_padding, takes_center
 from .words import PAIR, TYPE_BITS, encode_words, maximum_length, positions_of
 
 logger = logging.get_logger(__name__)
@@ -167,6 +168,9 @@ class ExplainedTextClassificationPipeline(Pipeline):
         largest, explainer = maximum_length(self.model, self.tokenizer), self._load_explainer()
         if explainer is not None:
             largest = min(largest, positions_of(explainer))
+        least = self.tokenizer.num_special_tokens_to_add(pair=len(parts) > 1) + 1
+        if max_length is not None and max_length < least:
+            raise ValueError(f"max_length is {max_length}; a pair of texts needs at least {least} tokens.")
         encoded = encode_words(self.tokenizer, [text], min(max_length or largest, largest))[0]
         if encoded.truncated:
             logger.warning_once(
@@ -180,36 +184,59 @@ class ExplainedTextClassificationPipeline(Pipeline):
         return model_inputs
 
     def _forward(self, model_inputs):
-        # A model that comes straight from training would drop out and sample.
-        self.model.eval()
         encoded = model_inputs.pop("encoded")
         # Padding on the left would shift the positions of some encoders, so it is brought to the right.
         order = (1 - model_inputs["attention_mask"]).argsort(dim=1, stable=True)  # [B, T]
         model_inputs = {name: tensor.gather(1, order) for name, tensor in model_inputs.items()}
-        asked = {"attribution_center": CENTERS[0]} if takes_center(self.model) else {}
-        output = self.model(**model_inputs, **asked, **named_outputs(self.model))
-        names = [name for name in _READ if getattr(output, name, None) is not None]
         explainer = self._load_explainer()
-        if not names and explainer is None:
+        read = [self.model] if explainer is None else [self.model, explainer]
+        if any(map(sees_padding, read)):
+            found = self._read_without_padding(model_inputs, explainer)
+        else:
+            found = self._read(model_inputs, explainer)
+        if len(found) == 1:  # the logits alone
             raise ValueError(
                 f"{type(self.model).__name__} returns no token_importance and no token_mask, so there is nothing to "
                 'explain with; use a hf_vat model with pooling="attention" or a word mask, put an explainer into its folder '
                 '(hf-vat distill), or call hf_vat.explain(model, tokenizer, texts, method="occlusion"), which works with any '
                 "classifier."
             )
-        explained = {}
+        if "token_importance" in found and "token_attribution" not in found and explainer is None:
+            logger.warning_once(
+                f"{type(self.model).__name__} gives no token_attribution, as a quantised head has no gradient: the scores of words are "
+                "the attention, which has no sign and is the same for every class."
+            )
+        if explainer is not None and getattr(explainer.config, "adds_up", False):
+            together = encoded if isinstance(encoded, list) else [encoded]
+            said = [self._without_words(one, explainer.config) for one in together]
+            found["without_words"] = torch.tensor(said, dtype=torch.float64)  # [B, C]
+        return {**found, "attention_mask": model_inputs["attention_mask"], "encoded": encoded}  # of the mask [B, T]
+
+    def _read(self, model_inputs, explainer) -> dict[str, torch.Tensor]:
+        """Logits [B, C] of the classifier and what it says of tokens, [B, T], of the attribution [B, T, C]; and what the explainer says
+        of them, [B, T, C]."""
+        self.model.eval()  # one that comes straight from training would drop out and sample
+        asked = {"attribution_center": CENTERS[0]} if takes_center(self.model) else {}
+        output = self.model(**model_inputs, **asked, **named_outputs(self.model))
+        found = {name: output[name] for name in _READ if getattr(output, name, None) is not None}
         if explainer is not None:
-            explained["explained"] = explainer(**model_inputs, **named_outputs(explainer)).logits  # [B, T, C]
-            if getattr(explainer.config, "adds_up", False):
-                together = encoded if isinstance(encoded, list) else [encoded]
-                said = [self._without_words(one, explainer.config) for one in together]
-                explained["without_words"] = torch.tensor(said, dtype=torch.float64)  # [B, C]
+            found["explained"] = explainer(**model_inputs, **named_outputs(explainer)).logits
+        return {"logits": output.logits, **found}
+
+    def _read_without_padding(self, model_inputs, explainer) -> dict[str, torch.Tensor]:
+        """The same, of texts of equal lengths together."""
+        lengths = model_inputs["attention_mask"].sum(1)
+        places, parts = [], []
+        for length in lengths.unique().tolist():
+            of_length = (lengths == length).nonzero().squeeze(1)
+            places.append(of_length)
+            parts.append(self._read({name: rows[of_length, :length] for name, rows in model_inputs.items()}, explainer))
+        order, most = torch.cat(places).argsort(), model_inputs["attention_mask"].shape[1]
         return {
-            "logits": output.logits,  # [B, C]
-            **{name: output[name] for name in names},  # [B, T], of the attribution [B, T, C]
-            **explained,
-            "attention_mask": model_inputs["attention_mask"],  # [B, T]
-            "encoded": encoded,
+            name: torch.cat(
+                [rows if name == "logits" else _widened(rows, most) for rows in (part[name] for part in parts)]
+            )[order]
+            for name in parts[0]
         }
 
     def postprocess(self, outputs, top_k=_NOT_GIVEN, target=None, function_to_apply=None):
@@ -280,6 +307,7 @@ class ExplainedTextClassificationPipeline(Pipeline):
 
     def _said(self, ids: list[int]) -> list[float]:
         """What the classifier says of a text of typed ids."""
+        self.model.eval()
         typed = torch.tensor([ids], device=self.model.device)
         inputs = {"input_ids": typed % 2**TYPE_BITS, "attention_mask": torch.ones_like(typed)}
         assert self.tokenizer is not None
@@ -337,6 +365,11 @@ class ExplainedTextClassificationPipeline(Pipeline):
             ]
             for row in by_class
         ]
+
+
+def _widened(rows: torch.Tensor, tokens: int) -> torch.Tensor:
+    """Numbers of tokens, [B, T, ...], with zeros up to a number of tokens."""
+    return torch.cat([rows, rows.new_zeros(rows.shape[0], tokens - rows.shape[1], *rows.shape[2:])], 1)
 
 
 __all__ = ["TASK", "ExplainedTextClassificationPipeline"]

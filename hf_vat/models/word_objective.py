@@ -41,7 +41,13 @@ class WordObjective(nn.Module):
         self.kind = config.word_objective
         self.share, self.mask_token_id = config.mlm_probability, config.mask_token_id
         hidden = config.hidden_size
-        embedded = encoder.get_input_embeddings().embedding_dim
+        try:
+            embedded = encoder.get_input_embeddings().weight.shape[1]
+        except (AttributeError, NotImplementedError):  # CANINE hashes characters
+            raise ValueError(
+                f'word_objective="{self.kind}" reads the embedding of each token, and {type(encoder).__name__} has none; use '
+                'word_objective="none", or another encoder, such as BERT.'
+            ) from None
         # Where transformers has embeddings of another width, it maps them before the first layer.
         self.words_size = embedded if isinstance(encoder, WordEncoderModel) else hidden
         self.output_size = hidden + self.words_size if self.kind == "concat" else hidden

@@ -205,9 +205,9 @@ def maximum_length(model, tokenizer) -> int:
 
 def positions_of(model) -> int:
     """Number of tokens, special ones included, that a model's positions allow at once; 2**31 - 1 where they allow any."""
-    module = _offset_positions(model)
-    if module is not None:
-        return module.num_embeddings - module.padding_idx - 1
+    offset, rows = _offset_positions(model)
+    if offset is not None:
+        return rows - offset - 1
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     return _NO_LIMIT if positions < 1 else positions  # XLNet says -1
 
@@ -215,16 +215,18 @@ def positions_of(model) -> int:
 def position_offset(model) -> int | None:
     """The id of the padding token after which RoBERTa and its kin count positions, and which they do not count; None for
     models that count from 0, or have no positions."""
-    module = _offset_positions(model)
-    return None if module is None else module.padding_idx
+    return _offset_positions(model)[0]
 
 
-def _offset_positions(model):
+def _offset_positions(model) -> tuple[int | None, int]:
+    """The offset, and the number of rows of the table that is read from there on."""
     for name, module in model.named_modules():
-        parts = (getattr(module, attribute, None) for attribute in ("padding_idx", "num_embeddings"))
-        if name.rpartition(".")[2] == "position_embeddings" and None not in parts:
-            return module
-    return None
+        if name.rpartition(".")[2] != "position_embeddings":
+            continue
+        rows = getattr(module, "num_embeddings", getattr(module, "num_", None))  # the second of I-BERT
+        if rows is not None and getattr(module, "padding_idx", None) is not None:
+            return module.padding_idx, rows
+    return None, 0
 
 
 def special_tokens_around(tokenizer) -> tuple[list[int], list[int]]:

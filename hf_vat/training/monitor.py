@@ -5,7 +5,7 @@ import logging
 import torch
 
 from hf_vat.inference import evaluation_mode
-from hf_vat.models.attribution import named_outputs
+from hf_vat.models.reading import named_outputs
 
 from .arguments import VATTrainingArguments
 from .schedule import TERMS, loss_weights

@@ -26,9 +26,9 @@ from transformers.trainer_utils import BestRun, default_compute_objective
 
 from hf_vat.distributions import jensen_shannon
 from hf_vat.errors import InputError
-from hf_vat.models.attribution import named_outputs
 from hf_vat.models.classifier import VATClassifier
 from hf_vat.models.phases import PHASES
+from hf_vat.models.reading import named_outputs
 from hf_vat.models.words import special_token_ids
 
 from .adapters import check_adapter, find_classifier

@@ -736,6 +736,18 @@ def test_an_explainer_of_another_model_is_not_used(attached, tokenizer, caplog):
     assert [word["score"] for word in words] == pytest.approx(expected.scores, abs=1e-6)
 
 
+def test_a_model_in_train_mode_keeps_its_explainer(attached, tokenizer):
+    """What it says of a text without words is asked in eval mode, and nothing is drawn."""
+    folder, *_ = attached
+    dropout = {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5, "classifier_dropout": 0.5}
+    loaded = AutoModelForSequenceClassification.from_pretrained(folder, **dropout)
+    expected = [one.scores for one in explain(loaded, tokenizer, TEXTS, "amortized")]
+    classify, state = pipeline(TASK, model=loaded.train(), tokenizer=tokenizer), torch.get_rng_state()
+    for text, scores in zip(TEXTS, expected, strict=True):  # a list would draw a seed for transformers' loader of data
+        assert [word["score"] for word in classify(text)["words"]] == pytest.approx(scores, abs=1e-6)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_in_half_precision_the_explainer_is_still_its_own(attached, tokenizer):
     _, model, student = attached
     explain(copy.deepcopy(model).bfloat16(), tokenizer, TEXTS, "amortized", explainer=student)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -367,6 +368,88 @@ def test_a_file_with_other_numbers_does_not_take_the_place_of_a_good_one(tmp_pat
     with pytest.raises(InputError, match=r"differs from the model's by 3\.\de-05"):
         export_onnx(model, tokenizer, tmp_path)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["of an earlier export"] * 3
+
+
+def test_a_model_that_reads_windows_is_exported_for_one(tmp_path):
+    """The file's tokenizer cuts there, so that no text is read whole which the model reads in windows."""
+    model, name = bert(window_length=8)
+    tokenizer, model = make_tokenizer(name), model.eval()
+    text = " ".join(WORDS)  # of more than a window, and less than the encoder's positions
+    folder = export_onnx(model, tokenizer, tmp_path / "out")
+    of_file = AutoTokenizer.from_pretrained(folder)
+    assert of_file.model_max_length == 8 and tokenizer.model_max_length != 8 and model.config.window_length == 8
+    with pytest.warns(UserWarning, match="longer than the model takes"):
+        [found] = explain(OnnxClassifier(folder), of_file, [text])
+    assert found.truncated == len(WORDS) - 6
+    [wanted] = explain(model, tokenizer, [" ".join(WORDS[:6])])
+    assert found.probabilities == pytest.approx(wanted.probabilities, abs=1e-5)
+    assert found.scores[:6] == pytest.approx(wanted.scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("place", ["tokenizer", "configuration", "last"])
+def test_an_export_that_is_interrupted_leaves_the_earlier_one_or_none_that_loads(tmp_path, monkeypatch, place):
+    """Never a file with the configuration of another."""
+    model, tokenizer, _ = make("over cnn")
+    folder = export_onnx(model, tokenizer, tmp_path / "out")
+    before = (folder / "model.onnx").read_bytes()
+    model.config.id2label = {0: "no", 1: "yes"}
+    with torch.no_grad():
+        model.learner_head.out_proj.bias += 1
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        if place == "tokenizer":
+            patched.setattr(type(tokenizer), "save_pretrained", full)
+        elif place == "configuration":
+            patched.setattr(type(model.config), "to_json_file", full)
+        else:
+            replace = Path.replace
+            patched.setattr(
+                Path, "replace", lambda path, to: full() if path.name == "model.onnx" else replace(path, to)
+            )
+        with pytest.raises(OSError, match="No space left"):
+            export_onnx(model, tokenizer, folder)
+    if place == "last":
+        with pytest.raises(InputError, match=r"no model\.onnx"):
+            OnnxClassifier(folder)
+    else:
+        assert (folder / "model.onnx").read_bytes() == before
+        assert OnnxClassifier(folder).config.id2label == {0: "LABEL_0", 1: "LABEL_1"}
+    (folder / "model.onnx.data").write_text("of an earlier export")
+    export_onnx(model, tokenizer, folder)
+    assert OnnxClassifier(folder).config.id2label == {0: "no", 1: "yes"}
+    names = {path.name for path in folder.iterdir()}
+    assert "model.onnx.data" not in names and not any(name.startswith(".hf_vat") for name in names)
+
+
+def test_what_is_no_export_is_refused_with_a_sentence(tmp_path):
+    model, tokenizer, _ = make("over cnn")
+    folder = export_onnx(model, tokenizer, tmp_path / "out")
+    classifier = OnnxClassifier(folder)
+    with pytest.raises(InputError, match=r"The model is the export in .*; give the model that it was made of"):
+        export_onnx(classifier, tokenizer, tmp_path / "again")
+    with pytest.raises(InputError, match=r"a token of the id 99, but the model knows 0 to \d+; give its own tokenizer"):
+        classifier(torch.tensor([[99]]))
+    whole = onnx.load(folder / "model.onnx")
+    for kind, nodes in (("takes", whole.graph.input), ("gives", whole.graph.output)):
+        name = nodes[0].name
+        other = onnx.ModelProto()
+        other.CopyFrom(whole)
+        part = other.graph.input if kind == "takes" else other.graph.output
+        part[0].name = "x"
+        for node in other.graph.node:
+            for names in (node.input, node.output):
+                for place, one in enumerate(names):
+                    names[place] = "x" if one == name else one
+        onnx.save(other, folder / "model.onnx")
+        with pytest.raises(InputError, match=f"{kind} x.*, and not {name} with or without"):
+            OnnxClassifier(folder)
+    onnx.save(whole, folder / "model.onnx")
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=f"{re.escape(str(folder))} cannot be loaded"):
+        OnnxClassifier(folder)
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 
 from hf_vat import EncoderForVATClassification, EncoderWithVMask, explain
 from hf_vat.errors import InputError
-from hf_vat.inference import sees_padding
 from hf_vat.models.configuration_vat import SEE_PADDING
+from hf_vat.models.reading import sees_padding
 from hf_vat.pretrained import reason
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "encoders.md"

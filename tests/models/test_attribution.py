@@ -7,10 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from transformers import pipeline
+from transformers.utils import logging
 
 from hf_vat import BertForVATClassification, BertVATConfig, InputError, explain
-from hf_vat.models.attention import weighted_sum
+from hf_vat.models.attention import masked_softmax, weighted_sum
 from hf_vat.models.attribution import CENTERS, of_log_odds, token_attribution
+from hf_vat.training import modules_to_save
 
 TEXTS = ["a good film", "it is very bad", "", "unbelievable , a dull plot and a lovely actor !"]
 SYSTEMS = {
@@ -196,24 +199,97 @@ def test_what_cannot_be_asked_for_is_named(make_model, tokenizer):
     assert model.eval()(**batch).token_attribution is None
 
 
-def test_a_head_that_an_adapter_has_changed_is_not_taken_for_a_linear_one(make_model, tokenizer):
-    class Adapted(nn.Linear):
-        def forward(self, vector):
-            return super().forward(vector) + vector.sum(-1, keepdim=True)
-
-    for module, name, settings_of in [
+@pytest.mark.parametrize(
+    ("module", "name", "settings"),
+    [
         ("learner_head", "out_proj", {}),
+        ("learner_head", "out_proj", {"head_layers": 1}),
         ("compressor_head", "dense", {"predict_from": "compressor"}),
         ("bottleneck.mean", "0", {"predict_from": "compressor"}),
-    ]:
-        model = make_model("vat", **settings_of).eval()
-        layer = model.get_submodule(f"{module}.{name}")
-        setattr(model.get_submodule(module), name, Adapted(layer.in_features, layer.out_features))
-        with pytest.raises(InputError, match=r"no token_attribution.*adapters are merged"):
-            explain(model, tokenizer, ["good"], "attention_x_gradient")
+        ("bottleneck.mean", "0", {"heads": "shared_mean"}),
+    ],
+)
+@pytest.mark.parametrize("classes", [1, 3])
+def test_a_head_that_an_adapter_has_changed_is_not_taken_for_a_linear_one(
+    make_model, tokenizer, module, name, settings, classes
+):
+    """Its gradient is that of autograd through the whole model's attention scores; also where nothing else has one."""
+
+    class Adapted(nn.Linear):
+        def forward(self, vector):
+            return super().forward(vector) + vector.square().sum(-1, keepdim=True)
+
+    problem = "regression" if classes == 1 else None
+    model = make_model("vat", num_labels=classes, problem_type=problem, **settings).eval()
+    layer = model.get_submodule(f"{module}.{name}")
+    setattr(model.get_submodule(module), name, Adapted(layer.in_features, layer.out_features))
+    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    states = model.token_states(**batch)
+    scores = states.scores.detach().requires_grad_()
+    logits = model.logits_of(weighted_sum(masked_softmax(scores, states.content), states.states.detach()))
+    wanted = gradients_of(logits, scores)
+    with torch.inference_mode():
+        found = model(**batch, attribution_center="attended")
+    torch.testing.assert_close(found.logits, logits.detach())
+    torch.testing.assert_close(found.token_attribution, wanted, atol=1e-5, rtol=1e-5)
+    assert not any(one.grad is not None for one in model.parameters())
+
+
+def test_an_adapter_on_the_head_is_explained_by_the_pipeline_too(make_model, tokenizer):
+    """As docs/how-to/lora.md makes it."""
+    peft = pytest.importorskip("peft", reason="needs the extra lora")
+    model = make_model("vat", num_labels=3)
+    config = peft.LoraConfig(
+        target_modules="all-linear", init_lora_weights=False, modules_to_save=modules_to_save(model)
+    )
+    adapted = peft.get_peft_model(model, config).eval()
+    for one in (adapted, adapted.base_model.model):
+        classify = pipeline("text-classification-explained", model=one, tokenizer=tokenizer)
+        results = classify("good film", top_k=None)
+        assert len({tuple(word["score"] for word in result["words"]) for result in results}) == 3
+        for result in results:
+            [found] = explain(one, tokenizer, ["good film"], "attention_x_gradient", target=result["label"])
+            assert [word["score"] for word in result["words"]] == pytest.approx(found.scores, abs=1e-5)
+
+
+def test_a_quantised_head_has_no_gradient_and_says_so(make_model, tokenizer, caplog):
     quantised = torch.ao.quantization.quantize_dynamic(make_model("att"), {nn.Linear}, dtype=torch.qint8)
-    with pytest.raises(InputError, match="no token_attribution"):
+    with pytest.raises(InputError, match=r"no token_attribution.*which quantised ones have not"):
         explain(quantised, tokenizer, ["good"], "attention_x_gradient")
+    logging.get_logger("transformers").propagate = True
+    [word] = pipeline("text-classification-explained", model=quantised, tokenizer=tokenizer)("good")["words"]
+    assert word["score"] == word["attention"] == pytest.approx(1)
+    assert any("has no sign and is the same for every class" in record.getMessage() for record in caplog.records)
+
+
+def test_a_wrapper_that_takes_no_center_is_refused_with_a_sentence(make_model, tokenizer):
+    class Wrapper(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model, self.config, self.device = model, model.config, model.device
+
+        def forward(self, input_ids, attention_mask, token_type_ids=None):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+
+    model = Wrapper(make_model("att").eval())
+    assert explain(model, tokenizer, ["good film"], "attention")
+    with pytest.raises(InputError, match="Wrapper gives no token_attribution"):
+        explain(model, tokenizer, ["good film"], "attention_x_gradient")
+
+
+@every_system
+def test_padding_on_either_side_changes_nothing(make_model, tokenizer, system):
+    """Of the model itself; `explain` pads on the right."""
+    name, settings = SYSTEMS[system]
+    model = make_model(name, **settings).eval()
+    found = []
+    for side in ("left", "right"):
+        batch = tokenizer(TEXTS, padding=True, padding_side=side, return_tensors="pt")
+        with torch.no_grad():
+            tokens = model(**batch, attribution_center="mean").token_attribution
+        found.append([row[mask.bool()] for row, mask in zip(tokens, batch["attention_mask"], strict=True)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
 def test_no_graph_goes_through_the_encoder(make_model, tokenizer):

@@ -5,6 +5,8 @@ import json
 import logging
 import math
 import os
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +25,10 @@ from transformers.pipelines.text_classification import ClassificationFunction
 
 from hf_vat import explain
 from hf_vat.models import ExplainedTextClassificationPipeline
+from hf_vat.models.configuration_vat import SEE_PADDING
+
+sys.path.append(str(Path(__file__).parent))
+import encoders
 
 TASK = "text-classification-explained"
 TEXTS = ["good film", "", "Unbelievable, a dull plot!", "it is", "  ", "the actor is very good and the scene is bad"]
@@ -97,6 +103,33 @@ def test_a_batch_gives_the_same_as_one_by_one(make_pipeline, system, padding_sid
         alone = explain(text)
         assert result["label"] == alone["label"] and words_of(result) == words_of(alone)
         assert numbers(result) == pytest.approx(numbers(alone), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "family", [one for one in encoders.FAMILIES if encoders.config_of(one).model_type in SEE_PADDING]
+)
+@pytest.mark.parametrize("given", [{}, {"bottleneck": "gaussian"}])
+def test_encoders_that_see_padding_are_given_none(family, given):
+    """So the number of texts in a batch does not change what they say of one."""
+    model = encoders.make(family, pooling="attention", **given)
+    classify = pipeline("text-classification-explained", model=model, tokenizer=encoders.tokenizer())
+    texts = [*encoders.TEXTS, "good"]  # Funnel itself fails on texts of no word
+    alone = [classify(text, top_k=None) for text in texts]
+    assert len({len(one[0]["words"]) for one in alone}) > 2
+    for batch_size in (2, 5):
+        for one, other in zip(alone, classify(texts, batch_size=batch_size, top_k=None), strict=True):
+            assert [found["label"] for found in one] == [found["label"] for found in other]
+            assert [words_of(found) for found in one] == [words_of(found) for found in other]
+            for a, b in zip(map(numbers, one), map(numbers, other), strict=True):
+                assert a == pytest.approx(b, abs=1e-5)
+
+
+def test_a_pair_needs_more_tokens_than_a_text(make_pipeline):
+    classify, pair = make_pipeline("vat"), {"text": "good film", "text_pair": "bad"}
+    assert len(classify("good film", max_length=3)["words"]) == 2
+    with pytest.raises(ValueError, match="max_length is 3; a pair of texts needs at least 4 tokens"):
+        classify(pair, max_length=3)
+    assert any(word["seen"] for word in classify(pair, max_length=4)["words"])
 
 
 def test_without_a_padding_token_texts_run_one_by_one(make_pipeline):
