@@ -55,11 +55,12 @@ def fit_amortized(
     """Train a student that says in one forward pass what a slow method says of the words of a text.
 
     Works with every classifier that [`explain`](hf_vat.explain) works with. The teacher explains the texts for every class, which
-    asks the classifier no more than for one; in `output_dir` each class of a text has a line. Shapley values come in two rounds, of which
-    the second is for the half of the texts that the first is less sure of. The student, the classifier's encoder with one score for each token and class, learns them by squared error on the sums
-    over words. Of LIME it learns the random subsets of words that LIME asks for and what the classifier said of them, by LIME's own
-    weighted squared error: all texts share what a linear model of one text would need hundreds of samples for. It then is what `explain(method="amortized", explainer=student)` reads (after FastSHAP, Jethani et al., ICLR 2022, and
-    Yang et al., ACL 2023).
+    asks the classifier no more than for one; in `output_dir` each class of a text has a line. Shapley values come in two rounds, of
+    which the second is for the half of the texts that the first is less sure of. The student, the classifier's encoder with one
+    score for each token and class, learns them by squared error on the sums over words. Of LIME it learns the random subsets of
+    words that LIME asks for and what the classifier said of them, by LIME's own weighted squared error: all texts share what a
+    linear model of one text would need hundreds of samples for. It then is what `explain(method="amortized", explainer=student)`
+    reads (after FastSHAP, Jethani et al., ICLR 2022, and Yang et al., ACL 2023).
 
     Args:
         model, tokenizer: the classifier, as for [`explain`](hf_vat.explain).
