@@ -48,7 +48,7 @@ from hf_vat.data import PAPER_DATASETS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 WRITTEN_BY_COMMANDS = {"planted.md", "schedules.md", "benchmarks.md", "documents.md", "one_pass.md", "faithful.md"}
-WRITTEN_BY_COMMANDS |= {"heads", "results", "teachers.md"}
+WRITTEN_BY_COMMANDS |= {"heads", "results", "teachers.md", "cost_of_truth.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "examples" / "space" / "README.md",
