@@ -47,7 +47,7 @@ class Regression:
     def design(self) -> np.ndarray:
         """Which words are there, about the mean and times the roots of the weights, [S, n]. It is made when it is needed: of long
         texts it takes far more memory than the subsets, and their covariances take more yet."""
-        return (self.kept - self.weights @ self.kept) * np.sqrt(self.weights)[:, None]
+        return _design(self.kept, self.weights)
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,18 @@ def lime_regression(taught: Taught, explanations: list[Explanation], n_samples: 
     """
     kept, weights = lime_subsets(taught.text, n_samples, seed)
     total = weights.sum()
-    regression = Regression(kept, weights / total, *np.zeros(2))
-    design, found = regression.design, taught.scores
+    weights, found = weights / total, taught.scores
+    design = _design(kept, weights)
     fitted = design.T @ (design @ found)
     outputs = fitted + LIME_PENALTY / total * found
     explained = (found * (2 * outputs - fitted)).sum(0)  # [C], of the variance
     shares = np.array([one.details["r2"] for one in explanations])
     variance = np.divide(explained, shares, out=np.zeros_like(explained), where=shares > 0)
-    return replace(regression, outputs=outputs, variance=variance)
+    return Regression(kept, weights, outputs, variance)
+
+
+def _design(kept: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return (kept - weights @ kept) * np.sqrt(weights)[:, None]
 
 
 def no_word_ids(model, tokenizer, texts: list[EncodedText], operator: str) -> list[int] | None:

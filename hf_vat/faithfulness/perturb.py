@@ -124,6 +124,7 @@ class Operator:
         rows = [ids[~row].tolist() for row in taken]
         in_word = covers.any(0)
         if in_word.any():
+            empty = encoded.without_words(self.token_id)
             for row in np.flatnonzero(taken[:, in_word].all(1)):
-                rows[row] = encoded.without_words(self.token_id)
+                rows[row] = empty
         return rows
